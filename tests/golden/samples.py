@@ -101,7 +101,7 @@ def metadata() -> list[Fact]:
         accounts.UserForgotten("alice"),
         accounts.KeyForgotten("k0123456789abcdef"),
         accounts.RuleForgotten("r1"),
-        quotas.QuotaStored(Quota("alice", "app/1", {"producer_byte_rate": 1024.0})),
+        quotas.QuotaStored(Quota("alice", "app/1", {"producer_byte_rate": 1024.0}, "10.0.0.7")),
         quotas.QuotaForgotten("=alice/=app%2F1"),
         tenants.TenantStored(
             Tenant(

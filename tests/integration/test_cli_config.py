@@ -22,8 +22,8 @@ def test_contexts_from_making_to_deleting(goqueue: Command, node: Node) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert goqueue.table("config", "get-contexts") == [
-        ["*", "here", node.url, "-", "-"],
-        ["there", NOWHERE, "5s", "set"],
+        ["*", "here", node.url, "-", "-", "-"],
+        ["there", NOWHERE, "5s", "set", "-"],
     ]
     assert [each["name"] for each in goqueue.json("config", "get-contexts")] == ["here", "there"]
 

@@ -256,6 +256,24 @@ def test_the_lines_of_the_documentation_do_what_they_say(cluster: ClosedCluster,
         assert 'topic "walked" with 6 partitions' in walk.run(kcat)
 
 
+@pytest.mark.usefixtures("http")
+def test_a_context_with_a_user_works_with_all_nodes(cluster: ClosedCluster, tmp_path: Path) -> None:
+    goqueue = Command(tmp_path)
+    file = tmp_path / "root.txt"
+    file.write_text(PASSWORD)
+    file.chmod(0o600)
+    servers = ",".join(cluster.url(number) for number in NODES)
+    where = ("--server", servers, "--ca", str(cluster.ca), "--kafka", f"{cluster.hosts[2]}:9092")
+    goqueue.run("config", "set-context", "live", *where, "--user", "root", "--password-file", str(file))
+    goqueue.run("topic", "create", "by-context", "-p", "6")
+    values = [str(number) for number in range(12)]
+    goqueue.run("produce", "by-context", stdin="\n".join(values))
+    found = goqueue.json_lines("consume", "by-context", "--from-beginning")
+    assert sorted(each["value"] for each in found) == sorted(values)
+    assert goqueue.json("cluster", "nodes")
+    assert goqueue.json("bench", "produce", "--context", "live", "--messages", "100", "--partitions", "3")["figures"]
+
+
 def test_who_has_lost_every_key_stops_one_node_and_comes_back(cluster: ClosedCluster, http: Http) -> None:
     node = cluster.nodes[3]
     node.stop()

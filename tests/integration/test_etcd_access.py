@@ -12,6 +12,7 @@ import pytest
 from goqueue.cluster.etcd.client import EtcdClient
 from goqueue.cluster.etcd.endpoints import EtcdOptions
 from goqueue.cluster.etcd.port import EtcdFault, KeyPut, KeyValue, Txn
+from goqueue.model.secret import Secret
 from tests.integration.etcd_members import Etcds, is_well
 from tests.integration.process import wait_until
 
@@ -153,7 +154,7 @@ def test_a_user_with_a_password_may_do_what_the_role_allows(tmp_path: Path) -> N
     try:
         (url,) = etcds.endpoints
         enable_users(url)
-        node = EtcdOptions((url,), user="node", password="pass")
+        node = EtcdOptions((url,), user="node", password=Secret("pass"))
         wait_until(lambda: is_well(url, node), "login")
         done, denied, again = asked(node, b"/goqueue/a", b"/elsewhere", b"/goqueue/b")
         assert isinstance(done, Txn)
@@ -161,7 +162,7 @@ def test_a_user_with_a_password_may_do_what_the_role_allows(tmp_path: Path) -> N
         assert "permission denied" in str(denied)
         (nobody,) = asked(EtcdOptions((url,)), b"/goqueue/c")
         assert isinstance(nobody, EtcdFault)
-        (wrong,) = asked(EtcdOptions((url,), user="node", password="guess"), b"/goqueue/d")
+        (wrong,) = asked(EtcdOptions((url,), user="node", password=Secret("guess")), b"/goqueue/d")
         assert "authentication failed" in str(wrong)
     finally:
         etcds.clean_up()
@@ -187,7 +188,7 @@ def test_a_token_that_has_expired_is_had_anew_and_the_request_is_done(tmp_path: 
     try:
         (url,) = etcds.endpoints
         enable_users(url)
-        options = EtcdOptions((url,), user="node", password="pass")
+        options = EtcdOptions((url,), user="node", password=Secret("pass"))
         wait_until(lambda: is_well(url, options), "login")
         asyncio.run(asyncio.wait_for(scenario(options), FAR_S))
     finally:

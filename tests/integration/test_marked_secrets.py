@@ -10,11 +10,14 @@ import pytest
 from confluent_kafka import Producer
 
 from goqueue.wire.grpc.topic_pb2 import ListTopicsRequest, ListTopicsResponse
+from tests.certificates import Authority
 from tests.integration.goqueue_command import Command
-from tests.integration.process import DEADLINE_S, Node
+from tests.integration.process import DEADLINE_S, Node, own_host
 
 PASSWORD, WRONG, TOKEN = "MARKED-password-7f3", "MARKED-wrong-7f3", "MARKED.token.7f3"
+KEY_PASSWORD = "MARKED-key-7f3"
 MASTER = "fe" * 32
+HOST = own_host()
 DOCUMENTS = ("/openapi.json", "/metrics", "/admin/audit", "/admin/users", "/admin/keys", "/health", "/version")
 
 
@@ -23,7 +26,15 @@ def closed(tmp_path: Path) -> Iterator[Node]:
     master = tmp_path / "master.key"
     master.write_text(f"{MASTER}\n")
     master.chmod(0o600)
-    node = Node(tmp_path, "--master-key-file", str(master), "--audit", "all", "--log-level", "debug", is_closed=True)
+    tls = Authority(tmp_path).sign("node", addresses=[HOST], password=KEY_PASSWORD.encode())
+    unlock = tmp_path / "unlock"
+    unlock.write_text(KEY_PASSWORD)
+    unlock.chmod(0o600)
+    files = ("--tls-cert-file", str(tls.cert), "--tls-key-file", str(tls.key), "--tls-key-password-file", str(unlock))
+    listeners = (f"http://{HOST}:8080", f"http://{HOST}:8443?protocol=SSL&name=SSL")
+    loud = ("--audit", "all", "--log-level", "debug", "--trace-export", "file", "--trace-file", str(tmp_path / "spans"))
+    more = ("--master-key-file", str(master), *files, "--listeners", ",".join(listeners), *loud)
+    node = Node(tmp_path, *more, is_closed=True, host=HOST)
     yield node
     node.clean_up()
 
@@ -38,7 +49,8 @@ def by_kafka(server: str, user: str, password: str, mechanism: str) -> None:
     producer.flush(DEADLINE_S)
 
 
-def by_grpc(server: str, authorization: str) -> None:
+def by_grpc(server: str, authorization: str) -> str:
+    """What is told of a refusal."""
     with grpc.insecure_channel(server) as channel:
         call = channel.unary_unary(
             "/goqueue.v1.TopicService/ListTopics", ListTopicsRequest.SerializeToString, ListTopicsResponse.FromString
@@ -47,6 +59,8 @@ def by_grpc(server: str, authorization: str) -> None:
             call(ListTopicsRequest(), metadata=(("authorization", authorization),), timeout=DEADLINE_S)
         except grpc.RpcError as error:
             assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+            return f"{error.details()} {error.trailing_metadata()}"
+    return ""
 
 
 def basic(user: str, password: str) -> str:
@@ -61,14 +75,22 @@ def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
     goqueue.run("user", "create", "bob", "--password-file", "-", stdin=f"{PASSWORD}\n")
     goqueue.run("user", "create", "alice", "--role", "admin", "--password-file", "-", stdin=f"{PASSWORD}\n")
     alice = httpx.BasicAuth("alice", PASSWORD)
-    with httpx.Client(base_url=closed.url, timeout=DEADLINE_S) as http:
+    answers: list[str] = []
+
+    def keep(response: httpx.Response) -> None:
+        response.read()
+        if response.is_error:
+            answers.append(f"{response.headers} {response.text}")
+
+    hooks = {"response": [keep]}
+    with httpx.Client(base_url=closed.url, timeout=DEADLINE_S, event_hooks=hooks) as http:
         made = http.post("/admin/keys", auth=alice, json={"name": "shop", "roles": ["producer"], "for_sqs": True})
         assert made.status_code == 201, made.text
         key = made.json()["key"]
         secret = key.rpartition("_")[2]
         for authorization in (f"Bearer {TOKEN}", f"Basic {basic('alice', WRONG)}", f"Bearer gqk_{WRONG}", WRONG):
             assert http.get("/topics", headers={"authorization": authorization}).status_code == 401
-            by_grpc(closed.grpc, authorization)
+            answers.append(by_grpc(closed.grpc, authorization))
         by_grpc(closed.grpc, f"Bearer {key}")
         assert http.get(f"/topics?api_key={WRONG}").status_code == 400
         broken = '{"name": "x", "password": "' + WRONG
@@ -85,11 +107,14 @@ def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
         by_kafka(closed.address, "bob", WRONG, "SCRAM-SHA-256")
         told = {path: http.get(path, auth=alice).raise_for_status().text for path in DOCUMENTS}
     closed.stop()
-    marks = [PASSWORD, WRONG, TOKEN, secret, closed.first_key.rpartition("_")[2], MASTER]
+    marks = [PASSWORD, WRONG, TOKEN, KEY_PASSWORD, secret, closed.first_key.rpartition("_")[2], MASTER]
     marks += [base64.b64encode(each.encode()).decode() for each in (PASSWORD, WRONG)]
     marks += [basic("alice", each) for each in (PASSWORD, WRONG)]
     found = {f"{path} tells": text.encode() for path, text in told.items()}
-    kept = [each for each in tmp_path.rglob("*") if each.is_file() and each.name not in ("master.key", "bootstrap.key")]
+    assert len(answers) > 10
+    found |= {f"answer {number}": text.encode() for number, text in enumerate(answers)}
+    own = ("master.key", "bootstrap.key", "unlock")
+    kept = [each for each in tmp_path.rglob("*") if each.is_file() and each.name not in own]
     assert any(each.is_relative_to(closed.data_dir) for each in kept)
     assert closed.log_file in kept
     found |= {str(each): each.read_bytes() for each in kept}

@@ -14,6 +14,7 @@ from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.sqs.app import TARGET, SqsApp
+from goqueue.model.secret import Secret
 from goqueue.testing import broker
 from tests.unit.doors.http.test_credentials import done_of
 
@@ -50,13 +51,13 @@ def test_boto3_signs_with_an_api_key() -> None:
     async def inside() -> None:
         async with broker(clock="real") as b:
             node = b.broker
-            node.accounts.sealing = Sealing(node.dice, bytes(32))
+            node.accounts.sealing = Sealing(node.dice, Secret(bytes(32)))
             gate = Gate(node, logins=Logins(node.accounts, node.clock, node.dice, b"secret"), is_closed=True)
             roles = ("producer", "consumer", "operator")
             made = await done_of(lambda done: node.accounts.create_key("shop", roles, 0, {}, done, is_for_sqs=True))
             door = HttpDoor(HttpApp(gate, by_header={TARGET: SqsApp(gate)}))
             _, port = await door.open("127.0.0.1", 0)
-            await asyncio.to_thread(use, f"http://127.0.0.1:{port}", made.text.key_id, made.text.secret)
+            await asyncio.to_thread(use, f"http://127.0.0.1:{port}", made.text.key_id, made.text.secret.reveal())
             await door.close()
 
     asyncio.run(inside())

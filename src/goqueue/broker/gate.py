@@ -22,6 +22,7 @@ from goqueue.model.codes import Code
 from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
@@ -130,7 +131,8 @@ class Gate:
         self._broker = broker
         self._topics = broker.topics
         self.logins = logins
-        self.quotas = Quotas(broker.clock.monotonic_s, broker.metrics.meters.throttled)
+        self.now_s = broker.clock.monotonic_s
+        self.quotas = Quotas(self.now_s, broker.metrics.meters.throttled)
         self._given = rights or AllRights()
         self._trusted: dict[str, Access] = {}
         """Of those who come in without showing anything, by the tenant that they say they act for."""
@@ -205,7 +207,7 @@ class Gate:
         if credentials.principal is not None:
             return self._said(credentials.principal, credentials.peer)
         if credentials.key:
-            found = self.logins.key(credentials.key, host_of(connected.peer))
+            found = self.logins.key(credentials.key.reveal(), host_of(connected.peer))
             return self.access(found, connected, credentials.tenant)
         if connected.principal is not None:
             return self.access(Principal(connected.principal), connected, credentials.tenant)
@@ -225,7 +227,9 @@ class Gate:
             await self.pause(self.logins.delay_ms)
             raise
 
-    async def admit_signed(self, credentials: Credentials, key_id: str, is_signed: Callable[[str], bool]) -> Access:
+    async def admit_signed(
+        self, credentials: Credentials, key_id: str, is_signed: Callable[[Secret[str]], bool]
+    ) -> Access:
         """Of whoever has signed a request with the secret of a key. Where nobody has to show anything, other names than
         those of keys say nothing."""
         connected = credentials.connected
@@ -246,7 +250,7 @@ class Gate:
                 done.set_result(found)
 
         if credentials.key:
-            self.bearer(credentials.key, credentials.connected, logged_in)
+            self.bearer(credentials.key.reveal(), credentials.connected, logged_in)
         else:
             self.log_in(*credentials.name_and_password(), credentials.connected, logged_in)
         found = await done
@@ -362,6 +366,9 @@ class Gate:
         image, tenant, is_anonymous = self._broker.accounts.image, access.tenancy.tenant, access.principal == ANONYMOUS
         is_gone = access.is_stored and account_of(image, access.principal) is None
         is_over = access.is_over or is_gone or is_shut(image, access.home) or is_shut(image, tenant)
+        if not is_over and not is_anonymous and tenant != access.home:  # it may be no admin any more
+            own = rights_of(image, access.principal, access.host, access.home, access.roles)
+            is_over = not may_act_for(access.home, tenant, own)
         rights: Rights = NoRights()
         if not is_over:
             given = trusted_rights(image, tenant, self._given)

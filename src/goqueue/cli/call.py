@@ -55,22 +55,24 @@ class Call:
             from goqueue.cli.without_loop import BlockingClock, BlockingStreams
 
             how = {"clock": BlockingClock(), "streams": BlockingStreams()}
-        return Admin(target.server, api_key=target.api_key, timeout=target.timeout_ms, security=self._security, **how)
+        key = None if target.login.api_key is None else target.login.api_key.reveal()
+        return Admin(target.server, api_key=key, timeout=target.timeout_ms, security=self.security, **how)
 
     @property
     def needs_loop(self) -> bool:
         """An event loop. TLS is spoken by a library that wants one."""
         return self.command.needs_loop or self.is_watched or "https:" in self.target.server.lower()
 
-    @property
-    def _security(self) -> "Security | None":
-        """Beside the key: files, and whom to act for."""
+    @cached_property
+    def security(self) -> "Security | None":
+        """Beside the key, which is sent as it is: the user or the token, files, and whom to act for."""
         target = self.target
-        if target.ca is None and target.cert is None and target.tenant is None:
+        login = target.login
+        if login.kind == "api-key" and target.ca is None and target.cert is None and target.tenant is None:
             return None
-        from goqueue.client import Security
+        from goqueue.cli.logins import security_of
 
-        return Security(ca_file=target.ca, cert_file=target.cert, key_file=target.key, tenant=target.tenant)
+        return security_of(target, with_key=False)
 
     async def close(self) -> None:
         if "admin" in self.__dict__:

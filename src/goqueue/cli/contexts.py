@@ -10,22 +10,25 @@ from typing import Any, NamedTuple
 import msgspec
 
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed, complain
+from goqueue.cli.logins import NOBODY, OTHERS, SECRETS, Login, Source, by_flags, by_variables, login_of
 from goqueue.cli.values import duration_ms
+from goqueue.model.secret import hides
 from goqueue.node.environment import client_environment
 
 DEFAULT_NAME = "local"
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 DEFAULT_TIMEOUT_MS = 30_000
-FILES = {"ca": "ca", "cert": "cert", "key": "cert_key"}
+HIDDEN = "(hidden)"
+FILES = {"ca": "ca", "cert": "cert", "key": "cert_key", "key-password-file": "cert_key_password_file"}
 """In a context, and as a flag: `--key` is that of a message."""
-FILE_MODE, DIRECTORY_MODE, OTHERS = 0o600, 0o700, 0o077
+FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 
 
 class Target(NamedTuple):
     """Where to ask, and who told us each part."""
 
     server: str
-    api_key: str | None
+    login: Login
     timeout_ms: int
     context: str | None
     sources: Mapping[str, str]
@@ -33,10 +36,15 @@ class Target(NamedTuple):
     """Files, for https: whom to believe, and what to show."""
     cert: str | None = None
     key: str | None = None
+    key_password_file: str | None = None
     tenant: str | None = None
     """That an admin acts for."""
+    kafka: str | None = None
+    """Where Kafka clients connect, and whether with TLS: for the commands that are Kafka clients."""
+    tls: bool = False
 
 
+@hides("api_key", "password")
 class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     server: str | None = None
     api_key: str | None = None
@@ -45,7 +53,15 @@ class _Context(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", omit_
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    key_password_file: str | None = None
     tenant: str | None = None
+    user: str | None = None
+    password: str | None = None
+    password_file: str | None = None
+    sasl: str | None = None
+    token_file: str | None = None
+    kafka: str | None = None
+    tls: bool = False
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
@@ -59,7 +75,7 @@ class Contexts:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or Path.home() / ".goqueue" / "config.yaml"
         self.current: str | None = None
-        self.contexts: dict[str, dict[str, str]] = {}
+        self.contexts: dict[str, dict[str, Any]] = {}
         self._read()
 
     def _read(self) -> None:
@@ -76,8 +92,9 @@ class Contexts:
         except yaml.YAMLError as error:
             raise CommandFailed(f"{self.path} is no YAML: {error}", EXIT_USAGE) from None
         self._take(found or {})
-        if any("api-key" in each for each in self.contexts.values()) and self.path.stat().st_mode & OTHERS:
-            complain(f"goqueue: others may read the API keys in {self.path}; mend it with: chmod 600 {self.path}", 0)
+        has_secrets = any(secret in each for each in self.contexts.values() for secret in SECRETS)
+        if has_secrets and self.path.stat().st_mode & OTHERS:
+            complain(f"goqueue: others may read the secrets in {self.path}; mend it with: chmod 600 {self.path}", 0)
 
     def _take(self, found: Any) -> None:
         try:
@@ -110,41 +127,17 @@ class Contexts:
 
     def as_dict(self, *, with_keys: bool = True) -> dict[str, Any]:
         shown = {
-            name: {field: value if with_keys or field != "api-key" else "(hidden)" for field, value in context.items()}
+            name: {word: value if with_keys or word not in SECRETS else HIDDEN for word, value in context.items()}
             for name, context in self.contexts.items()
         }
         return {"current-context": self.current, "contexts": shown}
 
-    def named(self, name: str) -> dict[str, str]:
+    def named(self, name: str) -> dict[str, Any]:
         if name not in self.contexts:
             known = ", ".join(sorted(self.contexts)) or "none yet"
             words = f"there is no context {name!r} in {self.path} (there: {known})"
             raise CommandFailed(f"{words}; make it with: goqueue config set-context {name} --server URL", EXIT_USAGE)
         return self.contexts[name]
-
-
-class _InFile(str):
-    """The file that a key is in, in place of the key: it is read when it is known to be the one."""
-
-    __slots__ = ()
-
-
-def _in_file(name: str | None) -> _InFile | None:
-    return _InFile(name) if name else None
-
-
-def _key(found: str | None) -> str | None:
-    if not isinstance(found, _InFile):
-        return found
-    path = Path(found).expanduser()
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "it is no text"
-        raise CommandFailed(f"the API key cannot be read: {path}: {words}", EXIT_USAGE) from None
-    if not lines or not lines[0].strip():
-        raise CommandFailed(f"{path} holds no API key in its first line", EXIT_USAGE)
-    return lines[0].strip()
 
 
 def _path(name: str | None) -> str | None:
@@ -160,10 +153,6 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
         name = contexts.current
     context = contexts.named(name) if name is not None else {}
     sources: dict[str, str] = {}
-    told["GOQUEUE_API_KEY"] = told.get("GOQUEUE_API_KEY") or _in_file(told.get("GOQUEUE_API_KEY_FILE")) or ""
-    if "api-key-file" in context:
-        context = {"api-key": _InFile(context["api-key-file"]), **context}
-    key = getattr(given, "api_key", None) or _in_file(getattr(given, "api_key_file", None))
 
     def first(what: str, flag: object, variable: str, default: object) -> Any:
         choices = [(variable, told.get(variable) or None), (f"context {name}", context.get(what))]
@@ -176,20 +165,26 @@ def resolve(given: Namespace, contexts: Contexts | None = None) -> Target:
         raise AssertionError
 
     files = {
-        what: _path(first(what, getattr(given, flag, None), f"GOQUEUE_{flag.upper()}", None))
+        what.replace("-", "_"): _path(first(what, getattr(given, flag, None), f"GOQUEUE_{flag.upper()}", None))
         for what, flag in FILES.items()
     }
     tenant = first("tenant", getattr(given, "acts_for", None), "GOQUEUE_TENANT", None)
-    optional = {**files, "tenant": tenant}
+    kafka = first("kafka", getattr(given, "kafka", None), "", None)
+    optional = {**files, "tenant": tenant, "kafka": kafka}
     for what in [each for each in optional if optional[each] is None]:
-        del sources[what]
+        del sources[what.replace("_", "-")]
+    choices = [by_variables(told), Source(f"context {name}", context)]
+    login = login_of([by_flags(given), *(reversed(choices) if is_chosen else choices)]) or NOBODY
+    sources[login.kind] = login.source
     timeout = first("timeout", getattr(given, "timeout", None), "", DEFAULT_TIMEOUT_MS)
     return Target(
         server=first("server", getattr(given, "server", None), "GOQUEUE_SERVER", DEFAULT_SERVER),
-        api_key=_key(first("api-key", key, "GOQUEUE_API_KEY", None)),
+        login=login,
         timeout_ms=duration_ms(timeout) if isinstance(timeout, str) else timeout,
         context=name,
         sources=sources,
         tenant=tenant,
+        kafka=kafka,
+        tls=bool(context.get("tls")) or bool(getattr(given, "tls", False)),
         **files,
     )

@@ -51,7 +51,9 @@ def explain(error: GoQueueError, call: Call) -> int:
         if error.code in MISSING_RIGHT:
             advice = "an admin can allow it: goqueue acl create PRINCIPAL OPERATION --on KIND --name NAME"
         elif code == EXIT_DENIED:
-            advice = "say a key with GOQUEUE_API_KEY, or: goqueue config set-context NAME --api-key-file FILE"
+            advice = (
+                "say a key with GOQUEUE_API_KEY, or: goqueue config set-context NAME --api-key-file FILE (or --user)"
+            )
     elif isinstance(error, ConnectionLost):
         code = EXIT_UNREACHABLE
         advice = (

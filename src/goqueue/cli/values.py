@@ -128,11 +128,20 @@ def offset_place(text: str) -> tuple[int, int]:
     return int(partition), int(offset)
 
 
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""Those of `goqueue.client.Security`, which takes its time to import."""
 REFUSED = "refused: others on this machine see arguments. Use GOQUEUE_API_KEY or --api-key-file"
+PASSWORD_REFUSED = "refused: others on this machine see arguments. Use GOQUEUE_PASSWORD or --password-file"  # noqa: S105  it is none
 
 
 def refused_secret(_text: str) -> str:
     """What was said is not told again."""
     raise ArgumentTypeError(
         "a key is not taken as an argument, which others can see: use GOQUEUE_API_KEY or --api-key-file"
+    )
+
+
+def refused_password(_text: str) -> str:
+    raise ArgumentTypeError(
+        "a password is not taken as an argument, which others can see: use GOQUEUE_PASSWORD or --password-file"
     )

@@ -17,6 +17,7 @@ from goqueue.machines.tenants import TenantFact, Tenants
 from goqueue.model.access import Rule
 from goqueue.model.accounts import SECRETS_MAX, AccessImage, ApiKey, KeySecret, User
 from goqueue.model.codes import Code
+from goqueue.model.secret import hides
 from goqueue.model.tenancy import MARK, TenantStatus, tenant_said
 
 USER_KEY, API_KEY, RULE_KEY = b"\0user/", b"\0key/", b"\0rule/"  # no topic can be called that
@@ -25,6 +26,7 @@ ACCOUNTS_MAX = 10_000
 ADMIN = "admin"
 
 
+@hides("scram")
 class ChangeUser(Command[AccountResult], frozen=True):
     """Set what a user's password is checked by, or roles. Without any mechanism left there is no user."""
 
@@ -46,6 +48,7 @@ class CreateKey(Command[AccountResult], frozen=True):
     key: ApiKey
 
 
+@hides("digest", "sealed")
 class RotateKey(Command[AccountResult], frozen=True):
     """Another secret; the one before ends a while later."""
 

@@ -8,12 +8,14 @@ import msgspec
 from goqueue.machines.controller_facts import TopicStored
 from goqueue.machines.machine import Command
 from goqueue.model.codes import Code
+from goqueue.model.secret import hides
 from goqueue.model.topics import Topic
 
 DEFAULT_FACTOR = 0
 """Of copies: as many as the cluster makes of a topic that does not say."""
 
 
+@hides("secret")
 class NameCluster(Command["Result"], frozen=True):
     """Give a new cluster its id and the secret that its receipts are signed with; one that has them keeps them."""
 

@@ -5,6 +5,7 @@ from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
 from goqueue.machines.quotas import QuotaStored
 from goqueue.machines.tenants import TenantStored
+from goqueue.model.secret import hides
 
 SCHEDULE_KEY = b"\0schedule/"  # no topic can be called that
 
@@ -28,6 +29,7 @@ class TopicForgotten(Fact, frozen=True):
         return self.name.encode()
 
 
+@hides("secret")
 class ClusterNamed(Fact, frozen=True, tag="ClusterNamed"):
     cluster_id: str
     secret: bytes = b""

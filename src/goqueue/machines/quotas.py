@@ -19,11 +19,13 @@ class SetQuota(Command[AccountResult], frozen=True):
     client_id: str | None
     changes: Mapping[str, float | None]
     """None: this is not limited any more."""
+    ip: str | None = None
 
 
 class DeleteQuota(Command[AccountResult], frozen=True):
     user: str | None
     client_id: str | None
+    ip: str | None = None
 
 
 QUOTA_COMMANDS = (SetQuota, DeleteQuota)
@@ -53,24 +55,22 @@ class Quotas:
 
     def decide(self, command: object) -> tuple[list[Fact], AccountResult]:
         match command:
-            case SetQuota(user, client_id, changes):
-                return self._set(user, client_id, changes)
-            case DeleteQuota(user, client_id):
-                name = quota_id(user, client_id)
+            case SetQuota():
+                return self._set(command)
+            case DeleteQuota(user, client_id, ip):
+                name = quota_id(user, client_id, ip)
                 if name not in self.by_id:
                     return [], AccountResult(Code.RESOURCE_NOT_FOUND, "there is no such quota")
                 return [QuotaForgotten(name)], AccountResult()
         raise TypeError(f"no command about quotas: {command!r}")
 
-    def _set(
-        self, user: str | None, client_id: str | None, changes: Mapping[str, float | None]
-    ) -> tuple[list[Fact], AccountResult]:
-        before = self.by_id.get(quota_id(user, client_id))
-        changed = {**({} if before is None else before.limits), **changes}
+    def _set(self, command: SetQuota) -> tuple[list[Fact], AccountResult]:
+        before = self.by_id.get(quota_id(command.user, command.client_id, command.ip))
+        changed = {**({} if before is None else before.limits), **command.changes}
         limits = {key: rate for key, rate in changed.items() if rate is not None}
         if before is None and limits and len(self.by_id) >= QUOTAS_MAX:
             return [], AccountResult(Code.POLICY_VIOLATION, f"there are {QUOTAS_MAX} quotas, and there can be no more")
-        after = Quota(user, client_id, limits)
+        after = Quota(command.user, command.client_id, limits, command.ip)
         if after == before or (before is None and not limits):
             return [], AccountResult()
         return [QuotaStored(after) if limits else QuotaForgotten(after.quota_id)], AccountResult()

@@ -22,6 +22,8 @@ class Kind(StrEnum):
     TRANSACTIONAL_ID = "transactional id"
     SUBJECT = "subject"
     """Of the schema registry; Kafka has none."""
+    TENANT = "tenant"
+    """To act for, as somebody of the default one; Kafka has none."""
 
 
 class Operation(IntEnum):
@@ -49,6 +51,7 @@ CODES: Mapping[Kind, Code] = {
     Kind.GROUP: Code.GROUP_AUTHORIZATION_FAILED,
     Kind.CLUSTER: Code.CLUSTER_AUTHORIZATION_FAILED,
     Kind.TRANSACTIONAL_ID: Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Kind.TENANT: Code.CLUSTER_AUTHORIZATION_FAILED,
 }
 FORBIDDEN: frozenset[Code] = frozenset(CODES.values())
 CHANGES = frozenset({Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS})
@@ -104,6 +107,8 @@ EVERYBODY = "User:*"
 ANY_HOST = "*"
 ROLES = ("admin", "operator", "producer", "consumer", "viewer", "metrics")
 """Sets of rules that a user or a key is given by name; `model/grants.py` says what is in them."""
+PREFIXED_ROLES = ("operator", "producer", "consumer", "viewer")
+"""Those that may be given for names that begin alike: `producer:orders-*`."""
 
 OPEN = Permission({})
 """For what anybody may have: health, versions, documents. It touches no name."""

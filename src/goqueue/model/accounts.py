@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from goqueue.model.access import EVERYBODY, ROLES, Rule
+from goqueue.model.access import EVERYBODY, PREFIXED_ROLES, ROLES, Rule
 from goqueue.model.codes import Code
 from goqueue.model.quotas import Quota
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret, hides
 from goqueue.model.tenancy import DEFAULT_TENANT, Tenant
 
 USER, KEY = "User", "Key"
@@ -28,10 +29,12 @@ DIGEST_BYTES = 32
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f:/]+")
 _FOREIGN_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+_PREFIX = re.compile(r"[^\x00-\x1f\x7f*?\[]{1,249}\*")
 _KEY_ID = re.compile(r"k[0-9a-f]{16}")
 _KEY_TEXT = re.compile(rf"{KEY_PREFIX}_(k[0-9a-f]{{16}})_([0-9a-f]{{64}})")
 
 
+@hides("scram")
 class User(msgspec.Struct, frozen=True):
     """Somebody with a password."""
 
@@ -46,6 +49,7 @@ class User(msgspec.Struct, frozen=True):
         return f"{USER}:{self.name}"
 
 
+@hides("digest", "sealed")
 class KeySecret(msgspec.Struct, frozen=True):
     digest: bytes
     """SHA-256 of 32 random bytes: there is nothing to guess, so nothing slower is needed."""
@@ -103,16 +107,16 @@ class KeyText(NamedTuple):
     """An API key as its owner has it: `gqk_<id>_<secret>`."""
 
     key_id: str
-    secret: str
+    secret: Secret[str]
 
-    def __str__(self) -> str:
-        return f"{KEY_PREFIX}_{self.key_id}_{self.secret}"
+    def reveal(self) -> str:
+        return f"{KEY_PREFIX}_{self.key_id}_{self.secret.reveal()}"
 
 
 def parse_key(text: str) -> KeyText | None:
     """None: this is no API key."""
     found = _KEY_TEXT.fullmatch(text)
-    return None if found is None else KeyText(found[1], found[2])
+    return None if found is None else KeyText(found[1], Secret(found[2]))
 
 
 def is_key_id(text: str) -> bool:
@@ -140,11 +144,24 @@ def check_foreign_name(name: str) -> None:
 
 def check_roles(roles: tuple[str, ...]) -> tuple[str, ...]:
     """Each once, by its own name."""
-    known = dict.fromkeys("viewer" if role == "readonly" else role for role in roles)
-    unknown = [role for role in known if role not in ROLES]
-    if unknown:
-        raise Refused(Code.INVALID_REQUEST, f"no such role: {unknown[0]!r}; there are {', '.join(ROLES)}")
+    known = dict.fromkeys(_role(each) for each in roles)
     return tuple(known)
+
+
+def _role(text: str) -> str:
+    word, colon, pattern = text.partition(":")
+    word = "viewer" if word == "readonly" else word
+    if word not in ROLES:
+        raise Refused(Code.INVALID_REQUEST, f"no such role: {text[:100]!r}; there are {', '.join(ROLES)}")
+    if not colon:
+        return word
+    if word not in PREFIXED_ROLES:
+        words = f"{word} is a role for all names; those of {', '.join(PREFIXED_ROLES)} may have a prefix"
+        raise Refused(Code.INVALID_REQUEST, words)
+    if not _PREFIX.fullmatch(pattern):
+        words = "what names begin with, and a *, such as producer:orders-*"
+        raise Refused(Code.INVALID_REQUEST, f"behind the colon of a role is {words}; not {pattern[:100]!r}")
+    return f"{word}:{pattern}"
 
 
 def check_principal(principal: str) -> None:

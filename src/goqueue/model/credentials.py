@@ -8,7 +8,9 @@ from typing import NamedTuple, Self
 from goqueue.model.codes import Code
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 
+NOTHING = Secret("")
 SIGNED = "aws4-hmac-sha256"
 
 
@@ -43,11 +45,11 @@ class Credentials(NamedTuple):
     peer: str = ""
     connected: Connected = IN_PROCESS
     """The connection: its listener, and who its certificate says that it is."""
-    key: str = ""
-    """An API key."""
+    key: Secret[str] = NOTHING
+    """An API key, or a token."""
     principal: str | None = None
     """Who asks, by the word of another node of this cluster: it has proved itself. None: none has said anything."""
-    basic: str = ""
+    basic: Secret[str] = NOTHING
     """A name and a password as Basic has them. A key goes first."""
     signature: str = ""
     """As AWS has them: whoever knows the whole request checks it."""
@@ -63,14 +65,18 @@ class Credentials(NamedTuple):
         key = (rest if scheme == "bearer" else "") or api_key.strip()
         signature = authorization if scheme == SIGNED and not key else ""
         basic = rest if scheme == "basic" else ""
-        return cls(api, connected.peer, connected, key, None, basic, signature, tenant)
+        return cls(api, connected.peer, connected, _hidden(key), None, _hidden(basic), signature, tenant)
 
     def name_and_password(self) -> tuple[str, str]:
         """What `basic` says."""
         try:
-            name, colon, password = base64.b64decode(self.basic, validate=True).decode().partition(":")
+            name, colon, password = base64.b64decode(self.basic.reveal(), validate=True).decode().partition(":")
         except (binascii.Error, ValueError):
             name, colon, password = "", "", ""
         if not colon or not name:
             raise NotAuthenticated("Authorization is not as Basic has it")
         return name, password
+
+
+def _hidden(text: str) -> Secret[str]:
+    return Secret(text) if text else NOTHING

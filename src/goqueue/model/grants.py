@@ -2,9 +2,18 @@
 wins; what no rule allows is forbidden.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from goqueue.model.access import ANY_HOST, EVERY_NAME, EVERYBODY, THE_CLUSTER, Kind, Operation, Rule
+from goqueue.model.access import (
+    ANY_HOST,
+    EVERY_NAME,
+    EVERYBODY,
+    PREFIXED_ROLES,
+    THE_CLUSTER,
+    Kind,
+    Operation,
+    Rule,
+)
 
 ASKED_MAX = 10_000
 """Answers that are remembered."""
@@ -41,10 +50,29 @@ ROLE_OPERATIONS: Mapping[str, Mapping[Kind, tuple[Operation, ...]]] = {
         Kind.CLUSTER: (Operation.IDEMPOTENT_WRITE,),
     },
     "consumer": {Kind.TOPIC: (_READ,), Kind.GROUP: (_READ,), Kind.SUBJECT: (_READ,)},
-    "viewer": {**dict.fromkeys(Kind, _LOOKS), Kind.SUBJECT: (_READ, *_LOOKS)},
+    "viewer": {
+        **dict.fromkeys((Kind.TOPIC, Kind.GROUP, Kind.CLUSTER, Kind.TRANSACTIONAL_ID), _LOOKS),
+        Kind.SUBJECT: (_READ, *_LOOKS),
+    },
     "metrics": {Kind.CLUSTER: (_DESCRIBE,)},
 }
 """Nobody but an admin alters the cluster: whoever may do that may give rights."""
+
+
+NAMED = frozenset({Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID, Kind.SUBJECT})
+"""What a prefix of names can be about."""
+
+
+def rules_of_role(role: str, principal: str) -> Iterator[Rule]:
+    """With a prefix (`producer:orders-*`) for names that begin so, and nothing about the cluster: what there is in it
+    has other names, too. An unknown role has none."""
+    word, _, pattern = role.partition(":")
+    for kind, operations in ROLE_OPERATIONS.get(word, {}).items():
+        for operation in operations:
+            if not pattern:
+                yield Rule("", principal, kind, EVERY_NAME, operation)
+            elif kind in NAMED and word in PREFIXED_ROLES:
+                yield Rule("", principal, kind, pattern.removesuffix("*"), operation, is_prefix=True)
 
 
 class _Names:
@@ -80,9 +108,8 @@ class Grants:
         self._denied: dict[tuple[Kind, Operation], _Names] = {}
         self._asked: dict[tuple[Kind, Operation, str], bool] = {}
         for role in roles:
-            for kind, operations in ROLE_OPERATIONS.get(role, {}).items():
-                for operation in operations:
-                    self._add(Rule("", principal, kind, EVERY_NAME, operation))
+            for rule in rules_of_role(role, principal):
+                self._add(rule)
         for rule in rules:
             if rule.principal in (principal, EVERYBODY) and rule.host in (ANY_HOST, host):
                 self._add(rule)

@@ -11,6 +11,7 @@ from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.quotas import Quota
+from goqueue.model.secret import hides
 from goqueue.model.tenancy import Tenant
 
 ABSENT = 0
@@ -106,6 +107,7 @@ class TenantKey:
     tenant_id: str
 
 
+@hides("secret")
 class ClusterValue(NamedTuple):
     cluster_id: str
     secret: bytes

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from goqueue.model.secret import hides
+
 ITERATIONS = 16_384
 ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 16_384
 """Kafka's limits: a number of a stranger's choice must not cost the server whatever they like."""
@@ -24,6 +26,7 @@ class Mechanism(StrEnum):
         return "sha256" if self is Mechanism.SHA_256 else "sha512"
 
 
+@hides("salt", "stored_key", "server_key")
 class Verifier(msgspec.Struct, array_like=True, frozen=True):
     """What a server keeps of a password."""
 
@@ -48,6 +51,7 @@ class Verifier(msgspec.Struct, array_like=True, frozen=True):
         return hmac.compare_digest(other.stored_key, self.stored_key)
 
 
+@hides("salt", "password")
 class Salted(NamedTuple):
     """A password as Kafka's AlterUserScramCredentials brings it."""
 

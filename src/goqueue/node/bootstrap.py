@@ -15,6 +15,7 @@ import msgspec
 from goqueue.broker.accounts.accounts import KEY_ID_BYTES, Accounts, digest_of
 from goqueue.model.accounts import AccessImage, KeySecret, KeyText, parse_key
 from goqueue.model.errors import GoQueueError, InvalidSettings
+from goqueue.model.secret import Secret
 from goqueue.node.environment import BOOTSTRAP_KEY_VARIABLE
 from goqueue.node.settings import Settings
 from goqueue.telemetry.logs import get_logger
@@ -39,9 +40,9 @@ class Bootstrap:
     settings: Settings
     accounts: Accounts
     now_ms: int
-    given: str | None = None
+    given: Secret[str] | None = None
     """A key, from the environment."""
-    secret: bytes = b""
+    secret: Secret[bytes] = Secret(b"")  # noqa: RUF009  it does not change
     """Of the cluster."""
 
     async def run(self) -> FirstKey | None:
@@ -75,11 +76,11 @@ class Bootstrap:
         """The same on all nodes that start together, so that one of them has its key stored: the id is what they
         compete for. Another one after the key before has ended."""
         before = "".join(sorted(key.key_id for key in self.accounts.image.keys.values() if key.is_bootstrap))
-        return f"k{hmac.digest(self.secret, b'first key ' + before.encode(), 'sha256')[:KEY_ID_BYTES].hex()}"
+        return f"k{hmac.digest(self.secret.reveal(), b'first key ' + before.encode(), 'sha256')[:KEY_ID_BYTES].hex()}"
 
     def _given(self) -> KeyText | None:
         if self.given is not None:
-            found = parse_key(self.given.strip())
+            found = parse_key(self.given.reveal().strip())
             if found is None:
                 raise InvalidSettings(f"{BOOTSTRAP_KEY_VARIABLE}: {KEY_WORDS}")
             return found
@@ -98,11 +99,12 @@ class Bootstrap:
     def _tell(self, text: KeyText) -> str:
         """A secret goes to a person or into a file, and never into a log."""
         if sys.stderr.isatty():
-            sys.stderr.write(f"The first key, an admin's, for a day or until there is another admin:\n  {text}\n")
+            words = "The first key, an admin's, for a day or until there is another admin"
+            sys.stderr.write(f"{words}:\n  {text.reveal()}\n")
             return "shown above, once"
         path = self._path
         try:
-            _write(path, f"{text}\n")
+            _write(path, f"{text.reveal()}\n")
         except OSError as error:
             raise InvalidSettings(f"cannot write the first key to {path}: {error.strerror}") from error
         events.warning("bootstrap key written; it is an admin's until there is another", file=str(path))

@@ -50,7 +50,7 @@ class Doors:
             http_limits.age_s_max = age_ms / 1000
         kafka_limits = KafkaLimits(session_ms_max=settings.sasl_session_ms_max, age_ms_max=age_ms)
         self.kafka = KafkaDoor(gate, kafka_limits, network=ports.network)
-        self.http = HttpDoor(app, http_limits, network=ports.network, now_ms=now_ms)
+        self.http = HttpDoor(app, http_limits, network=ports.network, now_ms=now_ms, arrive=gate.quotas.connect)
         self._metrics = HttpDoor(MetricsOnly(app), network=ports.network, now_ms=now_ms)
         self._grpc: GrpcDoor | None = None
         if ports.has_grpc:

@@ -3,9 +3,27 @@
 import os
 from pathlib import Path
 
+from goqueue.model.secret import Secret
+
 PREFIX = "GOQUEUE_"
 CLIENT_VARIABLES = frozenset(
-    f"{PREFIX}{name}" for name in ("SERVER", "CONTEXT", "API_KEY", "API_KEY_FILE", "CA", "CERT", "CERT_KEY", "TENANT")
+    f"{PREFIX}{name}"
+    for name in (
+        "SERVER",
+        "CONTEXT",
+        "API_KEY",
+        "API_KEY_FILE",
+        "USER",
+        "PASSWORD",
+        "PASSWORD_FILE",
+        "SASL",
+        "TOKEN_FILE",
+        "CA",
+        "CERT",
+        "CERT_KEY",
+        "CERT_KEY_PASSWORD_FILE",
+        "TENANT",
+    )
 )
 """Client commands may share their environment with a node."""
 BOOTSTRAP_KEY_VARIABLE = f"{PREFIX}BOOTSTRAP_KEY"
@@ -17,9 +35,10 @@ def client_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in (*CLIENT_VARIABLES, COLOUR_VARIABLE) if name in os.environ}
 
 
-def take_bootstrap_key() -> str | None:
+def take_bootstrap_key() -> Secret[str] | None:
     """Once: what this process starts does not get it."""
-    return os.environ.pop(BOOTSTRAP_KEY_VARIABLE, None)
+    found = os.environ.pop(BOOTSTRAP_KEY_VARIABLE, None)
+    return None if found is None else Secret(found)
 
 
 def cache_directory() -> Path:

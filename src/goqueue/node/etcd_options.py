@@ -4,6 +4,7 @@ from pathlib import Path
 
 from goqueue.cluster.etcd.endpoints import EtcdOptions
 from goqueue.model.errors import InvalidSettings
+from goqueue.model.secret import Secret
 from goqueue.node.settings import Settings
 
 
@@ -30,7 +31,7 @@ def etcd_options(settings: Settings) -> EtcdOptions:
     return EtcdOptions(
         settings.etcd,
         user=settings.etcd_user or "",
-        password=texts.get("etcd_password_file", "").rstrip("\r\n"),
+        password=Secret(texts.get("etcd_password_file", "").rstrip("\r\n")),
         ca_file=settings.etcd_ca_file,
         cert_file=settings.etcd_cert_file,
         key_file=settings.etcd_key_file,

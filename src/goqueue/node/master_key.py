@@ -5,11 +5,12 @@ from pathlib import Path
 
 from goqueue.broker.accounts.sealing import MASTER_BYTES
 from goqueue.model.errors import InvalidSettings
+from goqueue.model.secret import Secret
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def read_master_keys(path: Path, data_dir: Path) -> list[bytes]:
+def read_master_keys(path: Path, data_dir: Path) -> list[Secret[bytes]]:
     """The first is the one in use; others are those before it. InvalidSettings: it cannot be used, and why."""
     try:
         real, mode = path.resolve(strict=True), path.stat().st_mode
@@ -26,7 +27,7 @@ def read_master_keys(path: Path, data_dir: Path) -> list[bytes]:
         keys = []
     if not keys or any(len(each) != MASTER_BYTES for each in keys):
         raise _refusal(path, f"each line has to be {MASTER_BYTES} bytes in hex; make one with: openssl rand -hex 32")
-    return keys
+    return [Secret(each) for each in keys]
 
 
 def _refusal(path: Path, why: str) -> InvalidSettings:

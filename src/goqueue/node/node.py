@@ -19,6 +19,7 @@ from goqueue.broker.topics.topics import Topics
 from goqueue.cluster.watermark_saving import WatermarkSaving
 from goqueue.machines.groups import commands
 from goqueue.model.listener import Api
+from goqueue.model.secret import Secret
 from goqueue.node.assembly import Assembly
 from goqueue.node.auditing import open_audit
 from goqueue.node.bootstrap import Bootstrap, FirstKey
@@ -91,7 +92,7 @@ class Node:
         *,
         compact: RunPlan,
         ports: NodePorts | None = None,
-        bootstrap_key: str | None = None,
+        bootstrap_key: Secret[str] | None = None,
     ) -> None:
         """`bootstrap_key`: of the first admin, for a node that has none."""
         self._settings = settings
@@ -160,7 +161,7 @@ class Node:
         gate = self._gate(broker)
         if any(plan.listener.requires_authentication for plan in plans(self._settings)):
             assert self._assembly is not None
-            about = self._bootstrap_key, self._assembly.secret
+            about = self._bootstrap_key, Secret(self._assembly.secret)
             bootstrap = Bootstrap(self._settings, broker.accounts, broker.clock.now_ms(), *about)
             self.first_key = await bootstrap.run()
         self._certificates.tell(broker.metrics.meters)

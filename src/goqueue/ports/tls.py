@@ -12,6 +12,7 @@ from typing import NamedTuple
 from goqueue.model.certificate_names import CertificateNames
 from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import ClientAuth
+from goqueue.model.secret import Secret
 
 VERIFY = {
     ClientAuth.NONE: ssl.CERT_NONE,
@@ -39,8 +40,8 @@ class _Material(NamedTuple):
     """What is in the files."""
 
     cert: bytes
-    key: bytes
-    password: bytes | None
+    key: Secret[bytes]
+    password: Secret[bytes] | None
     ca: bytes | None
 
 
@@ -154,15 +155,15 @@ def _read(files: TlsFiles) -> _Material:
         except OSError as error:
             raise BadCertificate(f"{path}: cannot be read: {error.strerror}") from error
 
-    password = None if files.key_password is None else read(files.key_password).rstrip(b"\r\n")
-    return _Material(read(files.cert), read(files.key), password, None if files.ca is None else read(files.ca))
+    password = None if files.key_password is None else Secret(read(files.key_password).rstrip(b"\r\n"))
+    return _Material(read(files.cert), Secret(read(files.key)), password, None if files.ca is None else read(files.ca))
 
 
 def _load_pair(context: ssl.SSLContext, files: TlsFiles, material: _Material) -> None:
     def password() -> bytes:
         if material.password is None:
             raise BadCertificate(f"{files.key}: has a password: name a file with it")
-        return material.password
+        return material.password.reveal()
 
     try:
         context.load_cert_chain(files.cert, files.key, password)
@@ -179,11 +180,11 @@ def _load_authorities(context: ssl.SSLContext, pem: bytes, path: Path | None) ->
 
 def _plain_key(material: _Material, files: TlsFiles) -> bytes:
     if material.password is None:
-        return material.key
+        return material.key.reveal()
     from cryptography.hazmat.primitives import serialization
 
     try:
-        key = serialization.load_pem_private_key(material.key, material.password)
+        key = serialization.load_pem_private_key(material.key.reveal(), material.password.reveal())
     except (TypeError, ValueError) as error:
         raise BadCertificate(f"{files.key}: {error}") from error
     return key.private_bytes(

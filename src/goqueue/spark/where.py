@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goqueue.client.errors import InvalidArgument
-from goqueue.client.security import Security
+from goqueue.client.security import Security, revealed
 from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options
 
 LOGINS = frozenset({"goqueue.api.key", "goqueue.api.key.file", "kafka.sasl.jaas.config"})
 """Options by which a query says who it is."""
 _JAAS = re.compile(r'\s*[\w.]+\s+required\b(?P<fields>(\s+\w+\s*=\s*"([^"\\]|\\.)*")*)\s*;?\s*')
+_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _FIELD = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -42,7 +43,9 @@ def security_of(options: Options) -> Security | None:
     if protocol in ("SASL_PLAINTEXT", "SASL_SSL") and not (user or api_key):
         raise SparkError(f"kafka.security.protocol={protocol} needs kafka.sasl.jaas.config, or goqueue.api.key")
     ca, pair = options.get("kafka.ssl.truststore.location"), options.get("kafka.ssl.keystore.location")
-    if protocol is None and not (user or api_key or ca or pair):
+    cert = options.get("kafka.ssl.certificate.location") or pair
+    tenant = options.get("goqueue.tenant")
+    if protocol is None and not (user or api_key or ca or cert or tenant):
         return None
     try:
         return Security(
@@ -52,11 +55,35 @@ def security_of(options: Options) -> Security | None:
             mechanism=options.get("kafka.sasl.mechanism") or "SCRAM-SHA-256",
             tls=protocol in ("SSL", "SASL_SSL"),
             ca_file=ca,
-            cert_file=pair,
-            key_file=pair,
+            cert_file=cert,
+            key_file=options.get("kafka.ssl.key.location") or pair,
+            key_password=options.get("kafka.ssl.key.password"),
+            tenant=tenant,
         )
     except InvalidArgument as error:
         raise SparkError(str(error)) from None
+
+
+def options_of(security: Security) -> dict[str, str]:
+    """The options that mean the same. SparkError: there are none for a token."""
+    if security.token is not None:
+        raise SparkError("Spark shows a key or a user, and no token")
+    said: dict[str, str | Path | None] = {
+        "goqueue.api.key": None if security.api_key is None else revealed(security.api_key),
+        "goqueue.tenant": security.tenant,
+        "kafka.ssl.truststore.location": security.ca_file,
+        "kafka.ssl.certificate.location": security.cert_file,
+        "kafka.ssl.key.location": security.key_file,
+        "kafka.ssl.key.password": None if security.key_password is None else revealed(security.key_password),
+    }
+    if security.user is not None:
+        user, password = (re.sub(r'(["\\])', r"\\\1", each) for each in security.sasl[1:])
+        said["kafka.sasl.jaas.config"] = f'{_MODULE} required username="{user}" password="{password}";'
+        said["kafka.sasl.mechanism"] = security.mechanism
+    if security.tls or security.has_credentials:
+        words = ("SASL" if security.has_credentials else "", "SSL" if security.tls else "PLAINTEXT")
+        said["kafka.security.protocol"] = "_".join(filter(None, words))
+    return {name: str(value) for name, value in said.items() if value is not None}
 
 
 def _login(jaas: str | None) -> tuple[str | None, str | None]:
@@ -66,7 +93,7 @@ def _login(jaas: str | None) -> tuple[str | None, str | None]:
     found = _JAAS.fullmatch(jaas)
     fields = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _FIELD.findall(found["fields"])} if found else {}
     if not fields.get("username") or "password" not in fields:
-        usual = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";'
+        usual = f'{_MODULE} required username="..." password="...";'
         raise SparkError(f"kafka.sasl.jaas.config is not of the form: {usual}")
     return fields["username"], fields["password"]
 

@@ -8,6 +8,7 @@ from goqueue.model.access import Kind, Operation, Permission
 from goqueue.model.credentials import Credentials, NotAuthenticated, Principal
 from goqueue.model.listener import IN_PROCESS
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 from goqueue.testing import broker
 from tests.tokens import token, tokens
 from tests.unit.testing.loops import in_loop
@@ -32,7 +33,7 @@ async def test_roles_of_a_token_hold_on_the_node_that_is_told_of_it() -> None:
         gate = Gate(node, logins=logins, is_closed=True)
         for roles, expected in ((["producer", "viewer"], "producer,viewer@User:a@b"), ([], "User:a@b")):
             text = token(node.clock.now_ms(), sub="a@b", roles=roles)
-            access = await gate.admit_request(Credentials("http", key=text))
+            access = await gate.admit_request(Credentials("http", key=Secret(text)))
             told = gate.admit(Credentials("http", principal=access.told))
             assert access.told == told.told == expected
             assert (may_write(access), may_write(told), told.principal) == (bool(roles), bool(roles), "User:a@b")

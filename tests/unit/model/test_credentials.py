@@ -6,6 +6,7 @@ import pytest
 
 from goqueue.model.credentials import Credentials, NotAuthenticated
 from goqueue.model.listener import IN_PROCESS
+from goqueue.model.secret import Secret
 
 
 def shown(authorization: str, api_key: str = "") -> Credentials:
@@ -18,14 +19,14 @@ def basic(text: bytes) -> str:
 
 @pytest.mark.parametrize("authorization", ["Bearer gqk_a", " bearer   gqk_a ", "BEARER gqk_a"])
 def test_a_bearer_is_a_key_however_its_scheme_is_written(authorization: str) -> None:
-    assert shown(authorization).key == "gqk_a"
+    assert shown(authorization).key == Secret("gqk_a")
 
 
 def test_a_key_in_either_header_goes_before_a_password() -> None:
-    assert shown("Bearer gqk_a", "gqk_b").key == "gqk_a"
-    assert shown("Bearer ", "gqk_b").key == "gqk_b"
-    assert shown("AWS4-HMAC-SHA256 Credential=x", "gqk_b")[3:] == ("gqk_b", None, "", "", "")
-    assert shown(basic(b"anna:secret"), "gqk_b").key == "gqk_b"
+    assert shown("Bearer gqk_a", "gqk_b").key == Secret("gqk_a")
+    assert shown("Bearer ", "gqk_b").key == Secret("gqk_b")
+    assert shown("AWS4-HMAC-SHA256 Credential=x", "gqk_b")[3:] == (Secret("gqk_b"), None, Secret(""), "", "")
+    assert shown(basic(b"anna:secret"), "gqk_b").key == Secret("gqk_b")
 
 
 def test_a_password_may_hold_colons_and_letters_of_any_alphabet() -> None:

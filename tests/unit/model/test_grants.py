@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.model.access import EVERY_NAME, THE_CLUSTER, Kind, Operation, Rule
+from goqueue.model.access import EVERY_NAME, PREFIXED_ROLES, THE_CLUSTER, Kind, Operation, Rule
 from goqueue.model.grants import ROLE_OPERATIONS, Grants
 
 ALICE = "User:alice"
@@ -61,6 +61,32 @@ def test_who_may_create_on_the_cluster_may_create_any_topic() -> None:
 def test_who_writes_to_any_topic_may_write_idempotently() -> None:
     assert may([rule("orders", Operation.WRITE)], Operation.IDEMPOTENT_WRITE, THE_CLUSTER, Kind.CLUSTER)
     assert not may([rule("orders", Operation.READ)], Operation.IDEMPOTENT_WRITE, THE_CLUSTER, Kind.CLUSTER)
+
+
+def test_a_role_with_a_prefix_is_for_names_that_begin_so_and_for_nothing_else() -> None:
+    def grants(*roles: str) -> Grants:
+        return Grants(ALICE, "", roles, ())
+
+    for role in PREFIXED_ROLES:
+        whole, part = grants(role), grants(f"{role}:orders-*")
+        for kind in Kind:
+            for operation in ASKABLE:
+                is_named = kind in (Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID, Kind.SUBJECT)
+                may_all = whole.allows(kind, operation, "orders-1")
+                writes = (kind, operation, role) == (Kind.CLUSTER, Operation.IDEMPOTENT_WRITE, "producer")
+                assert part.allows(kind, operation, "orders-1") == (may_all and (is_named or writes))
+                assert not part.allows(kind, operation, "payroll") or writes
+                assert not part.allows(kind, operation, EVERY_NAME) or writes, "totals have other names in them"
+    both = grants("producer:a-*", "consumer:b-*")
+    asked = [(op, name) for op in (Operation.WRITE, Operation.READ) for name in ("a-1", "b-1")]
+    assert [both.allows(Kind.TOPIC, *each) for each in asked] == [True, False, False, True]
+    assert not grants("admin:orders-*", "metrics:x*", "nobody:x*").allows(Kind.TOPIC, Operation.READ, "orders-1")
+
+
+def test_no_role_but_admin_acts_for_tenants() -> None:
+    rights = {role: Grants(ALICE, "", (role,), ()) for role in ROLE_OPERATIONS}
+    acting = {role for role, each in rights.items() if each.allows(Kind.TENANT, Operation.DESCRIBE, "acme")}
+    assert acting == {"admin"}
 
 
 def test_nobody_but_an_admin_may_give_rights() -> None:

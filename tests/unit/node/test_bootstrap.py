@@ -8,6 +8,7 @@ import pytest
 from goqueue.broker.accounts.logins import Logins
 from goqueue.model.credentials import Principal
 from goqueue.model.errors import InvalidSettings
+from goqueue.model.secret import Secret
 from goqueue.node.bootstrap import FILE_NAME, LIFE_MS, RESET_NAME, Bootstrap
 from goqueue.node.master_key import read_master_keys
 from goqueue.node.settings import Settings
@@ -69,9 +70,9 @@ def test_a_master_key_lies_elsewhere_and_is_read_by_its_owner_only(tmp_path: Pat
     data_dir.mkdir()
     path.write_text("ab" * 32 + "\n")
     path.chmod(0o600)
-    assert read_master_keys(path, data_dir) == [b"\xab" * 32]
+    assert read_master_keys(path, data_dir) == [Secret(b"\xab" * 32)]
     path.write_text("ab" * 32 + "\n" + "cd" * 32 + "\n")
-    assert read_master_keys(path, data_dir) == [b"\xab" * 32, b"\xcd" * 32]
+    assert read_master_keys(path, data_dir) == [Secret(b"\xab" * 32), Secret(b"\xcd" * 32)]
     path.chmod(0o640)
     with pytest.raises(InvalidSettings, match="chmod 600"):
         read_master_keys(path, data_dir)
@@ -121,11 +122,11 @@ async def test_nodes_that_are_given_the_same_key_all_start(tmp_path: Path) -> No
     async with broker() as b:
         for _ in range(2):
             (tmp_path / RESET_NAME).touch()  # as if neither had seen what the other has stored
-            await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), KEY).run()
+            await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), Secret(KEY)).run()
         assert list(b.broker.accounts.image.keys) == ["k0123456789abcdef"]
         (tmp_path / RESET_NAME).touch()
         with pytest.raises(InvalidSettings, match="GOQUEUE_BOOTSTRAP_KEY"):
-            await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), "secret").run()
+            await Bootstrap(settings, b.broker.accounts, b.broker.clock.now_ms(), Secret("secret")).run()
 
 
 @in_loop

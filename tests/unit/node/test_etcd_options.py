@@ -6,6 +6,7 @@ import pytest
 
 from goqueue.cluster.etcd.endpoints import EtcdOptions
 from goqueue.model.errors import InvalidSettings
+from goqueue.model.secret import Secret
 from goqueue.node.etcd_options import etcd_options
 from goqueue.node.settings import Settings
 
@@ -30,7 +31,7 @@ def test_user_and_certificates_are_taken_from_files(tmp_path: Path) -> None:
         )
     )
     files = (tmp_path / "ca", tmp_path / "cert", tmp_path / "key")
-    assert options == EtcdOptions(ENDPOINTS, "node", "password", *files)
+    assert options == EtcdOptions(ENDPOINTS, "node", Secret("password"), *files)
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 import shlex
 from argparse import ArgumentTypeError
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from goqueue.cli.parser import parse
+from goqueue.client.security import Security
+from goqueue.spark.errors import SparkError
 from goqueue.spark.jobs.running import JobFailed, api_key_of, one_line, shown_by
 from goqueue.spark.jobs.table import ARCHIVE, DLQ, JOBS, RESTORE
 from goqueue.spark.jobs.words import Job, dashed, parser_of, rate
+from goqueue.spark.options import Options, Part
+from goqueue.spark.where import security_of
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
@@ -63,10 +68,33 @@ def test_a_job_shows_its_key_wherever_it_reads_or_writes(capsys: pytest.CaptureF
     in_file = {"goqueue.api.key.file": "k"}
     said = shown("--ca", "ca.pem", "--option", "goqueue.api.key.file=k", key="gqk_one")
     assert said == {**tls, **in_file, "kafka.security.protocol": "SASL_SSL"}
-    for secret in ("goqueue.api.key=gqk_one", "kafka.sasl.jaas.config=x"):
+    for secret in ("goqueue.api.key=gqk_one", "kafka.sasl.jaas.config=x", "kafka.ssl.key.password=x"):
         with pytest.raises(SystemExit):
             shown("--option", secret)
         assert "everybody on this machine sees arguments" in capsys.readouterr().err
+
+
+def test_a_job_shows_the_user_and_the_files_of_a_context(tmp_path: Path) -> None:
+    made = Security(
+        user='a"b', password='p"\\w', mechanism="SCRAM-SHA-512", tls=True, ca_file="ca.pem", cert_file="c", key_file="k"
+    )
+    full = replace(made, key_password="unlock", tenant="acme")
+
+    def understood(security: Security, *words: str) -> Security | None:
+        given = parser_of(DLQ).parse_args(["orders", *words])
+        given.api_key, given.ca, given.security = None, None, security
+        return security_of(Options(shown_by(given), Part.BATCH))
+
+    assert understood(full) == full
+    assert understood(Security()) is None
+    key = f"gqk_k{'0' * 16}_{'ab' * 32}"
+    assert understood(Security(api_key=key)) == Security(api_key=key)
+    file = tmp_path / "key"
+    file.write_text(key)
+    other = understood(full, "--option", f"goqueue.api.key.file={file}")  # what is said goes before the context
+    assert other == replace(full, api_key=key, user=None, password=None, mechanism="SCRAM-SHA-256")
+    with pytest.raises(SparkError, match="no token"):
+        understood(Security(token="x"))
 
 
 def test_times_and_rates_are_read_as_people_write_them() -> None:

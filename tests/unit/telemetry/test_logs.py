@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from goqueue.model.secret import Secret
 from goqueue.telemetry.logs import LogFormat, LogLevel, configure_logs, get_logger, resolve_format
 
 log = get_logger("storage")
@@ -52,6 +53,17 @@ def test_on_a_terminal_an_event_is_one_readable_line() -> None:
     (line,) = stream.getvalue().splitlines()
     for part in ("rolled segment", "orders/0", "7"):
         assert part in line
+
+
+@pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
+def test_a_secret_is_not_written(form: LogFormat) -> None:
+    stream = io.StringIO()
+    configure_logs(LogLevel.DEBUG, form, stream)
+    hidden = Secret("MARKED-7f3")
+    log.warning("refused", password=hidden, all=[hidden], exc_info=ValueError(hidden))
+    assert "refused" in stream.getvalue()
+    assert "***" in stream.getvalue()
+    assert "MARKED" not in stream.getvalue()
 
 
 def test_events_below_the_level_are_not_written() -> None:

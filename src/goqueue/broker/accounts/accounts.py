@@ -31,9 +31,10 @@ from goqueue.model.accounts import (
 )
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.quotas import check_entity, check_limit
+from goqueue.model.quotas import check_entity, check_limits
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import ITERATIONS, ITERATIONS_MAX, ITERATIONS_MIN, SALT_BYTES, Mechanism, Salted, Verifier
+from goqueue.model.secret import Secret
 from goqueue.model.tenancy import DEFAULT_TENANT
 from goqueue.ports.dice import Dice
 from goqueue.runtime.aside import Aside, at_once
@@ -182,24 +183,24 @@ class Accounts:
         *,
         is_for_sqs: bool = False,
     ) -> NewKey:
-        text = KeyText(f"k{self._dice.randbytes(KEY_ID_BYTES).hex()}", self._dice.randbytes(SECRET_BYTES).hex())
+        text = KeyText(f"k{self._dice.randbytes(KEY_ID_BYTES).hex()}", Secret(self._dice.randbytes(SECRET_BYTES).hex()))
         secrets = (KeySecret(digest_of(text.secret), sealed=self._sealed_secret(text) if is_for_sqs else b""),)
         key = ApiKey(text.key_id, name, secrets, roles, self._clock.now_ms(), expires_ms, dict(metadata or {}))
         return NewKey(key, text)
 
     def _sealed_secret(self, text: KeyText) -> bytes:
-        return self.sealing.seal(key_place(text.key_id), text.secret.encode())
+        return self.sealing.seal(key_place(text.key_id), text.secret.reveal().encode())
 
-    def signing_secret(self, key: ApiKey, secret: KeySecret) -> str:
+    def signing_secret(self, key: ApiKey, secret: KeySecret) -> Secret[str]:
         """What its owner signs with. CannotUnseal: this node lacks the master key."""
-        return self.sealing.open(key_place(key.key_id), secret.sealed).decode()
+        return Secret(self.sealing.open(key_place(key.key_id), secret.sealed).decode())
 
     def store_key(self, key: ApiKey, on_reply: OnReply) -> None:
         """One whose secret was chosen elsewhere: the bootstrap key."""
         self._submit(CreateKey(key), key, on_reply)
 
     def rotate_key(self, key_id: str, overlap_ms: int, on_reply: OnReply) -> None:
-        text = KeyText(key_id, self._dice.randbytes(SECRET_BYTES).hex())
+        text = KeyText(key_id, Secret(self._dice.randbytes(SECRET_BYTES).hex()))
         now_ms, before = self._clock.now_ms(), self.image.keys.get(key_id)
         is_for_sqs = before is not None and before.is_for_sqs
         if is_for_sqs and not self.sealing.has_master:
@@ -248,17 +249,24 @@ class Accounts:
     # -- quotas
 
     def set_quota(
-        self, user: str | None, client_id: str | None, limits: Mapping[str, float | None], on_reply: OnReply
+        self,
+        user: str | None,
+        client_id: str | None,
+        limits: Mapping[str, float | None],
+        on_reply: OnReply,
+        *,
+        ip: str | None = None,
     ) -> None:
         """None as a limit: it is taken away."""
-        check_entity(user, client_id)
-        for key, value in limits.items():
-            check_limit(key, value)
-        self._submit(SetQuota(user, client_id, dict(limits)), None, on_reply)
+        check_entity(user, client_id, ip)
+        check_limits(limits, ip)
+        self._submit(SetQuota(user, client_id, dict(limits), ip), None, on_reply)
 
-    def delete_quota(self, user: str | None, client_id: str | None, on_reply: OnReply) -> None:
-        check_entity(user, client_id)
-        self._submit(DeleteQuota(user, client_id), None, on_reply)
+    def delete_quota(
+        self, user: str | None, client_id: str | None, on_reply: OnReply, *, ip: str | None = None
+    ) -> None:
+        check_entity(user, client_id, ip)
+        self._submit(DeleteQuota(user, client_id, ip), None, on_reply)
 
     def _steps(self, commands: list[Any], on_reply: OnReply) -> None:
         if not commands:
@@ -286,8 +294,8 @@ class Accounts:
         self._store.submit(command, done)
 
 
-def digest_of(secret: str) -> bytes:
-    return hashlib.sha256(bytes.fromhex(secret)).digest()
+def digest_of(secret: Secret[str]) -> bytes:
+    return hashlib.sha256(bytes.fromhex(secret.reveal())).digest()
 
 
 def _some(items: Sequence[Any]) -> list[Sequence[Any]]:

@@ -9,6 +9,7 @@ from goqueue.broker.accounts.guesses import Guesses
 from goqueue.model.accounts import USER, ApiKey, KeySecret, KeyText, is_key_id, parse_key
 from goqueue.model.credentials import NotAuthenticated, OnLogin, Principal, WrongSignature
 from goqueue.model.scram import ITERATIONS, SALT_BYTES, Mechanism, Verifier
+from goqueue.model.secret import Secret
 from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
 
@@ -89,7 +90,7 @@ class Logins:
 
         self.tokens.check(text, checked)
 
-    def signed(self, key_id: str, host: str, is_signed: Callable[[str], bool]) -> Principal:
+    def signed(self, key_id: str, host: str, is_signed: Callable[[Secret[str]], bool]) -> Principal:
         """By the signature of a request: `is_signed` is asked of each secret that may be used."""
         self.check_guesses(host, key_id)
         key, now_ms = self._accounts.image.keys.get(key_id), self._clock.now_ms()

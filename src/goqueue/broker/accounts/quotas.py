@@ -10,7 +10,19 @@ from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 from goqueue.model.accounts import AccessImage
-from goqueue.model.quotas import CONSUMED, PRODUCED, REQUESTS, TIME, Quota, QuotaExceeded, QuotaKey, limit_of
+from goqueue.model.quotas import (
+    CONNECTIONS,
+    CONSUMED,
+    PRODUCED,
+    REQUESTS,
+    TIME,
+    Quota,
+    QuotaExceeded,
+    QuotaKey,
+    address_limit,
+    limit_of,
+    plain_address,
+)
 from goqueue.model.tenancy import DEFAULT_TENANT, TenantLimit
 
 DELAY_MS_MAX = 30_000
@@ -86,6 +98,10 @@ class Allowance:
         self._now_s = now_s
         self._on_throttled = on_throttled
 
+    @property
+    def measures_time(self) -> bool:
+        return TIME in self._buckets
+
     def counts(self, key: QuotaKey) -> bool:
         """Messages that are published or read: their number is limited, beside their bytes."""
         return MESSAGES[key] in self._buckets
@@ -122,7 +138,7 @@ class Allowance:
 
     def admit(self, key: QuotaKey | None) -> None:
         """One request, where a client can be told to come back: QuotaExceeded if this, or their number, is used up."""
-        keys: tuple[Rate, ...] = (REQUESTS,) if key is None else (REQUESTS, key, MESSAGES[key])
+        keys: tuple[Rate, ...] = (REQUESTS, TIME) if key is None else (REQUESTS, TIME, key, MESSAGES[key])
         for each in keys:
             owed_ms = self.use(each, 0)
             if owed_ms:
@@ -148,6 +164,7 @@ class Quotas:
         """Also while nobody has them: they may not be full."""
         self._swept_s = -math.inf
         self.are_set = False
+        self._limits_addresses = False
 
     def renew(self, image: AccessImage) -> None:
         """Whoever owes something begins anew, if any quota was changed."""
@@ -155,10 +172,29 @@ class Quotas:
         if image.quotas == self._quotas and tenants == self._tenants:
             return
         self._quotas, self._tenants = image.quotas, tenants
-        self.are_set = bool(image.quotas or tenants)
+        of_addresses = [each for each in image.quotas.values() if each.ip is not None]
+        self._limits_addresses = bool(of_addresses)
+        self.are_set = len(of_addresses) < len(image.quotas) or bool(tenants)
         self._allowances.clear()
         self._buckets = WeakValueDictionary()
         self._kept.clear()
+
+    def connect(self, host: str) -> int:
+        """One more connection from there. 0: it may be; else none may before so many milliseconds. Those that are
+        refused are not counted: whoever tries again and again would else never come in."""
+        if not self._limits_addresses:
+            return 0
+        address = plain_address(host)
+        rate = address_limit(self._quotas, address)
+        if rate is None:
+            return 0
+        bucket, now_s = self._bucket(CONNECTIONS, rate, ("ip", "", address)), self._now_s()
+        delay_ms = bucket.take(0, now_s)
+        if delay_ms:
+            self._on_throttled(CONNECTIONS, delay_ms)
+            return delay_ms
+        bucket.take(1, now_s)
+        return 0
 
     def of(self, user: str, client_id: str, tenant: str = DEFAULT_TENANT) -> Allowance | None:
         """None: nothing is limited."""

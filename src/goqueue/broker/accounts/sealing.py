@@ -6,6 +6,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from goqueue.model.errors import GoQueueError
+from goqueue.model.secret import Secret
 from goqueue.ports.dice import Dice
 
 MASTER_BYTES = 32
@@ -21,12 +22,13 @@ class CannotUnseal(GoQueueError):
 class Sealing:
     """AES-256-GCM. What it is of is part of what is sealed: nothing can be put in the place of another."""
 
-    def __init__(self, dice: Dice, *masters: bytes) -> None:
+    def __init__(self, dice: Dice, *masters: Secret[bytes]) -> None:
         """What is new is sealed under the first; what the others have sealed is still read. Without any, what is new is
         stored as it is."""
-        assert all(len(each) == MASTER_BYTES for each in masters)
+        keys = [each.reveal() for each in masters]
+        assert all(len(each) == MASTER_BYTES for each in keys)
         self._dice = dice
-        self._ciphers = {_id_of(each): AESGCM(each) for each in masters}
+        self._ciphers = {_id_of(each): AESGCM(each) for each in keys}
         self._id = next(iter(self._ciphers), b"")
         self._cipher = self._ciphers.get(self._id)
 

@@ -36,8 +36,10 @@ def is_shut(image: AccessImage, tenant: str) -> bool:
 
 
 def may_act_for(home: str, tenant: str, rights: Rights) -> bool:
-    """Those who may alter the cluster may act for every tenant."""
-    return tenant == home or (home == DEFAULT_TENANT and rights.allows(Kind.CLUSTER, Operation.ALTER, ""))
+    """Those who may alter the cluster may act for every tenant; others for those that a rule lets them describe."""
+    if tenant == home or home != DEFAULT_TENANT:
+        return tenant == home
+    return rights.allows(Kind.CLUSTER, Operation.ALTER, "") or rights.allows(Kind.TENANT, Operation.DESCRIBE, tenant)
 
 
 def rights_of(image: AccessImage, principal: str, host: str, tenant: str, roles: tuple[str, ...] = ()) -> Rights:

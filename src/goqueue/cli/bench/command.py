@@ -16,7 +16,9 @@ from goqueue.cli.bench.latency import bench_latency
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.queue import bench_queue
 from goqueue.cli.bench.throughput import bench_consume, bench_produce
+from goqueue.cli.contexts import Target
 from goqueue.cli.exits import EXIT_FAILED, EXIT_TERMINATED, complain
+from goqueue.cli.logins import security_of
 from goqueue.cli.progress import Progress
 from goqueue.client import Security
 from goqueue.client.errors import InvalidArgument
@@ -24,11 +26,11 @@ from goqueue.client.errors import InvalidArgument
 KINDS = {"produce": bench_produce, "consume": bench_consume, "latency": bench_latency, "queue": bench_queue}
 
 
-def run_bench(given: Namespace) -> int:
+def run_bench(given: Namespace, target: Target) -> int:
     load = Load(given.messages, given.bytes, given.batch, given.partitions, given.durability)
     progress = Progress(sys.stderr)
     try:
-        with _stopping_cleanly(), _broker(given, progress) as broker:
+        with _stopping_cleanly(), _broker(given, target, progress) as broker:
             report = KINDS[given.kind](broker, load, progress)
     except BenchFailed as error:
         return _fail(progress, str(error))
@@ -43,9 +45,9 @@ def run_bench(given: Namespace) -> int:
 
 
 @contextmanager
-def _broker(given: Namespace, progress: Progress) -> Iterator[Broker]:
-    if given.kafka is not None:
-        yield Broker(given.kafka, security=_security(given))
+def _broker(given: Namespace, target: Target, progress: Progress) -> Iterator[Broker]:
+    if target.kafka is not None:
+        yield Broker(target.kafka, security=_security(target))
         return
     with own_broker(given.directory and Path(given.directory)) as broker:
         if broker.filesystem in IN_MEMORY:
@@ -53,23 +55,10 @@ def _broker(given: Namespace, progress: Progress) -> Iterator[Broker]:
         yield broker
 
 
-def _security(given: Namespace) -> Security | None:
+def _security(target: Target) -> Security | None:
     """BenchFailed: what was said does not go together."""
-
-    def line(name: str | None) -> str | None:
-        return None if name is None else (Path(name).read_text("utf-8").splitlines() or [""])[0].strip()
-
     try:
-        found = Security(
-            api_key=line(given.api_key_file),
-            user=given.user,
-            password=line(given.password_file),
-            mechanism=given.sasl,
-            tls=given.tls or given.ca is not None or given.cert is not None,
-            ca_file=given.ca,
-            cert_file=given.cert,
-            key_file=given.cert_key,
-        )
+        found = security_of(target)
     except InvalidArgument as error:
         raise BenchFailed(str(error)) from None
     return found if found.has_credentials or found.tls else None

@@ -20,6 +20,7 @@ from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.load import Load
 from goqueue.cli.progress import Progress
 from goqueue.client import Security
+from goqueue.client.security import OAUTHBEARER, revealed
 from goqueue.node.values import AddressKind
 
 HELLO_S_MAX = 5
@@ -31,6 +32,8 @@ STALL_S_MAX = 60
 STEP_S = 0.1
 """Of waiting: after each, Ctrl+C is heard and a lost broker noticed."""
 COUNTS_MS = 100
+TOKEN_S = 300
+"""A token is asked for again after this long; what gives it knows better when it ends."""
 
 REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)  # noqa: SLF001  these are their public names
 
@@ -165,7 +168,11 @@ def options_of(security: Security) -> dict[str, Any]:
     ):
         if file is not None:
             said[name] = str(file)
-    if security.has_credentials:
+    if security.key_password is not None:
+        said["ssl.key.password"] = revealed(security.key_password)
+    if security.token is not None:
+        said |= {"sasl.mechanism": OAUTHBEARER, "oauth_cb": lambda _: (security.token_text(), time.time() + TOKEN_S)}
+    elif security.has_credentials:
         mechanism, user, password = security.sasl
         said |= {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
     return said

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from goqueue.cli.table import Arg, Command, flag
-from goqueue.cli.values import REFUSED, duration_ms, refused_secret
+from goqueue.cli.values import MECHANISMS, PASSWORD_REFUSED, REFUSED, duration_ms, refused_password, refused_secret
 
 PURPOSE = "One durable log, read as a stream and as a queue."
 
@@ -93,6 +93,42 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         help="file with that key in its first line (GOQUEUE_API_KEY_FILE)",
     ),
     flag(
+        "--user",
+        metavar="NAME",
+        dest="login_user",
+        is_absent_by_default=True,
+        help="log in as this user, instead of with a key (GOQUEUE_USER); the password is asked for unless it is told",
+    ),
+    flag(
+        "--password",
+        metavar="PASSWORD",
+        dest="login_password",
+        kind=refused_password,
+        is_absent_by_default=True,
+        help=PASSWORD_REFUSED,
+    ),
+    flag(
+        "--password-file",
+        metavar="FILE",
+        dest="login_password_file",
+        is_absent_by_default=True,
+        help="file with the password of --user in its first line (GOQUEUE_PASSWORD_FILE)",
+    ),
+    flag(
+        "--sasl",
+        metavar="MECHANISM",
+        dest="login_sasl",
+        choices=MECHANISMS,
+        is_absent_by_default=True,
+        help="how --user logs in over Kafka: PLAIN, SCRAM-SHA-256 (default) or SCRAM-SHA-512 (GOQUEUE_SASL)",
+    ),
+    flag(
+        "--token-file",
+        metavar="FILE",
+        is_absent_by_default=True,
+        help="file with a token (JWT) of an identity provider, read for each request (GOQUEUE_TOKEN_FILE)",
+    ),
+    flag(
         "--ca",
         metavar="FILE",
         is_absent_by_default=True,
@@ -109,6 +145,12 @@ GLOBAL_ARGS: tuple[Arg, ...] = (
         metavar="FILE",
         is_absent_by_default=True,
         help="key of that certificate (PEM; GOQUEUE_CERT_KEY)",
+    ),
+    flag(
+        "--cert-key-password-file",
+        metavar="FILE",
+        is_absent_by_default=True,
+        help="file with the password of that key, if it has one (GOQUEUE_CERT_KEY_PASSWORD_FILE)",
     ),
     flag(
         "--tenant",

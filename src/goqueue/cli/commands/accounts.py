@@ -7,7 +7,8 @@ _ROLE = flag(
     metavar="ROLE",
     is_repeated=True,
     dest="roles",
-    help="admin, operator, producer, consumer, viewer or metrics; may be given several times",
+    help="admin, operator, producer, consumer, viewer or metrics; 'producer:orders-*': for names that begin so; may be"
+    " given several times",
 )
 _PASSWORD_FILE = flag(
     "--password-file",
@@ -62,7 +63,10 @@ ACCOUNTS = (
             flag("--expires-in", metavar="TIME", help="after which it is not taken any more (default: never)"),
             flag("--sqs", dest="for_sqs", help="for AWS SDKs, which sign with it; the server needs master_key_file"),
         ),
-        examples=("goqueue key create billing --role consumer --expires-in 90d",),
+        examples=(
+            "goqueue key create billing --role consumer --expires-in 90d",
+            "goqueue key create shop --role 'producer:orders-*' --role 'consumer:orders-*'",
+        ),
     ),
     Command(
         "key list",
@@ -108,7 +112,7 @@ ACCOUNTS = (
                 metavar="KIND",
                 default="topic",
                 dest="resource_type",
-                help="topic, group, cluster, transactional_id or subject (default topic)",
+                help="topic, group, cluster, transactional_id, subject or tenant (default topic)",
             ),
             flag(
                 "--name",

@@ -11,7 +11,7 @@ from goqueue.cli.bench.arguments import (
     VALUE_BYTES_MAX,
 )
 from goqueue.cli.table import Arg, Command, flag
-from goqueue.cli.values import number
+from goqueue.cli.values import MECHANISMS, number
 
 
 def _address(text: str) -> str:
@@ -29,13 +29,20 @@ SECURITY = (
     flag("--ca", metavar="FILE", help="authority of its certificate (PEM)"),
     flag("--cert", metavar="FILE", help="certificate to show to it (PEM)"),
     flag("--cert-key", metavar="FILE", help="key of that certificate (PEM)"),
+    flag("--cert-key-password-file", metavar="FILE", help="file with the password of that key, if it has one"),
     flag("--api-key-file", metavar="FILE", help="file with an API key in its first line"),
-    flag("--user", metavar="NAME", help="who logs in, by SASL"),
-    flag("--password-file", metavar="FILE", help="file with the password of --user in its first line"),
+    flag("--user", metavar="NAME", dest="login_user", help="who logs in, by SASL"),
+    flag(
+        "--password-file",
+        metavar="FILE",
+        dest="login_password_file",
+        help="file with the password of --user in its first line",
+    ),
     flag(
         "--sasl",
         metavar="MECHANISM",
-        default="SCRAM-SHA-256",
+        dest="login_sasl",
+        choices=MECHANISMS,
         help="of --user: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (default SCRAM-SHA-256)",
     ),
 )
@@ -49,6 +56,7 @@ def _args(kind: str) -> tuple[Arg, ...]:
     )
     return (
         flag("--kafka", metavar="HOST:PORT", kind=_address, help="the broker to measure (default: one of its own)"),
+        flag("-c", "--context", metavar="NAME", names_of="contexts", help="measure the broker of this context"),
         *SECURITY,
         flag("--directory", metavar="DIR", help="where its own broker keeps its data (default: a temporary directory)"),
         flag(

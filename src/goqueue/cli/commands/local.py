@@ -1,7 +1,7 @@
 """Commands that run here, or are about this program."""
 
 from goqueue.cli.table import ASKS, OUTPUTS_OF_NAMES, Arg, Asks, Command, flag, place
-from goqueue.cli.values import REFUSED, refused_secret, server_url
+from goqueue.cli.values import MECHANISMS, REFUSED, refused_secret, server_url
 
 BARE = frozenset({"dev", "insecure"})
 """Settings whose flags have no value: to say one is to switch it on."""
@@ -49,7 +49,7 @@ CONFIG = (
         "config view",
         "show the configuration file, and what holds now",
         "config.view",
-        (flag("--raw", help="show API keys too"),),
+        (flag("--raw", help="show API keys and passwords too"),),
         outputs=("yaml", "json", "table"),
     ),
     Command(
@@ -76,13 +76,25 @@ CONFIG = (
             flag("--server", "-s", metavar="URL", kind=server_url, dest="server", help="HTTP address of a node"),
             flag("--api-key", metavar="KEY", kind=refused_secret, help=REFUSED),
             flag("--api-key-file", metavar="FILE", help="file with that key in its first line"),
+            flag("--user", metavar="NAME", help="who logs in, instead of a key"),
+            flag("--password-file", metavar="FILE", help="file with the password of --user in its first line"),
+            flag("--password", help="ask for the password of --user now, and keep it in the configuration file"),
+            flag("--sasl", metavar="MECHANISM", choices=MECHANISMS, help="how --user logs in over Kafka"),
+            flag("--token-file", metavar="FILE", help="file with a token (JWT), instead of a key"),
             flag("--timeout", metavar="TIME", help="how long to wait for an answer, such as 30s"),
             flag("--ca", metavar="FILE", help="authority of the server's certificate, for https (PEM)"),
             flag("--cert", metavar="FILE", help="certificate to show to the server (PEM)"),
             flag("--key", metavar="FILE", help="key of --cert (PEM)"),
+            flag("--key-password-file", metavar="FILE", help="file with the password of --key, if it has one"),
+            flag("--kafka", metavar="HOST:PORT", help="where Kafka clients connect, for bench and pipeline"),
+            flag("--tls", help="Kafka clients speak TLS there"),
             flag("--tenant", metavar="ID", help="the tenant that an admin of the cluster acts for"),
         ),
-        examples=("goqueue config set-context staging --server http://10.0.0.7:8080",),
+        about="A context has one login: a key, a user or a token. Whoever says another one replaces it.",
+        examples=(
+            "goqueue config set-context staging --server http://10.0.0.7:8080",
+            "goqueue config set-context live --server https://mq.example.org:8443 --ca ca.pem --user alice --password",
+        ),
         is_remote=False,
     ),
     Command("config delete-context", "forget a context", "config.delete_context", (_NAME,), is_remote=False),

@@ -13,29 +13,33 @@ _ENTITY = (
         metavar="ID",
         help="what a client calls itself; '<default>': each that has none of its own (default: any client)",
     ),
+    flag("--ip", metavar="ADDRESS", help="an address, instead of these; '<default>': each that has none of its own"),
 )
 _LIMITS = (
     Shown("PRODUCER_BYTE_RATE", "producer_byte_rate"),
     Shown("CONSUMER_BYTE_RATE", "consumer_byte_rate"),
     Shown("REQUEST_RATE", "request_rate"),
     Shown("REQUEST_PERCENTAGE", "request_percentage"),
+    Shown("CONNECTION_CREATION_RATE", "connection_creation_rate"),
 )
 
 QUOTAS = (
     Command(
         "quota set",
-        "limit what a user or a client may publish, read and ask for in a second",
+        "limit what a user, a client or an address may do in a second",
         "quotas.set_quota",
         (
             *_ENTITY,
             flag("--producer-byte-rate", metavar="BYTES", help="bytes a second that may be published; none: no limit"),
             flag("--consumer-byte-rate", metavar="BYTES", help="bytes a second that may be read; none: no limit"),
             flag("--request-rate", metavar="COUNT", help="requests a second; none: no limit"),
-            flag("--request-percentage", metavar="PERCENT", help="of the node's time, by requests over Kafka"),
+            flag("--request-percentage", metavar="PERCENT", help="of the time of the node's event loop"),
+            flag("--connection-creation-rate", metavar="COUNT", help="new connections a second, with --ip"),
         ),
         examples=(
             "goqueue quota set --user alice --producer-byte-rate 1048576",
             "goqueue quota set --client-id '<default>' --request-rate 100",
+            "goqueue quota set --ip '<default>' --connection-creation-rate 20",
         ),
     ),
     Command(
@@ -46,7 +50,7 @@ QUOTAS = (
         asks=Asks(
             "quotas.LIST_QUOTAS",
             rows="quotas",
-            columns=(Shown("USER", "user"), Shown("CLIENT_ID", "client_id"), *_LIMITS),
+            columns=(Shown("USER", "user"), Shown("CLIENT_ID", "client_id"), Shown("IP", "ip"), *_LIMITS),
             nothing="no quotas yet",
         ),
     ),

@@ -1,10 +1,13 @@
 """`goqueue bench`: what it refuses before it measures anything."""
 
 import sys
+from argparse import Namespace
 
 from goqueue.cli.bench.arguments import BATCH_BYTES_MAX, RECORD_BYTES_EXTRA
 from goqueue.cli.call import Call
-from goqueue.cli.exits import EXIT_USAGE, complain
+from goqueue.cli.contexts import Target, resolve
+from goqueue.cli.exits import EXIT_USAGE, CommandFailed, complain
+from goqueue.cli.logins import NOBODY, by_flags, login_of
 
 
 def run(call: Call) -> int:
@@ -14,9 +17,11 @@ def run(call: Call) -> int:
     given.batch = getattr(given, "batch", None)
     if given.batch is not None and given.batch * (given.bytes + RECORD_BYTES_EXTRA) > BATCH_BYTES_MAX:
         given.refuse(f"--batch {given.batch} with --bytes {given.bytes}: a batch has at most {BATCH_BYTES_MAX} bytes")
+    target = _target(given)
+    given.kafka = target.kafka
     if given.kafka is not None and given.directory is not None:
-        given.refuse("--directory is for a broker of its own, not for one that --kafka names")
-    shown = ("tls", "ca", "cert", "cert_key", "api_key_file", "user", "password_file")
+        given.refuse("--directory is for a broker of its own, not for one that --kafka or --context names")
+    shown = ("tls", "ca", "cert", "cert_key", "api_key_file", "login_user", "login_password_file")
     if given.kafka is None and any(getattr(given, each) for each in shown):
         given.refuse("a broker of its own wants no credentials; name another with --kafka")
     try:
@@ -26,4 +31,18 @@ def run(call: Call) -> int:
             raise
         install = f"{sys.executable} -m pip install 'goqueue[bench]'"
         return complain(f"goqueue: bench needs confluent-kafka as the load; install it with: {install}", EXIT_USAGE)
-    return run_bench(given)
+    return run_bench(given, target)
+
+
+def _target(given: Namespace) -> Target:
+    """A context has to be named: nobody wants to load the broker of the current one by accident."""
+    if given.context is None:
+        files = {"ca": given.ca, "cert": given.cert, "key": given.cert_key}
+        login = login_of([by_flags(given)]) or NOBODY
+        key_password = given.cert_key_password_file
+        return Target("", login, 0, None, {}, **files, key_password_file=key_password, kafka=given.kafka, tls=given.tls)
+    target = resolve(given)
+    if target.kafka is None:
+        advice = f"goqueue config set-context {given.context} --kafka HOST:PORT"
+        raise CommandFailed(f"the context {given.context} does not say where its broker is: {advice}", EXIT_USAGE)
+    return target

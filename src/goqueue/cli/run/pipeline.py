@@ -5,6 +5,7 @@ from importlib import import_module
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_USAGE, complain
+from goqueue.cli.logins import security_of
 from goqueue.spark.jobs.table import JOBS
 
 NEEDED = ("pyspark", "pyarrow")
@@ -13,8 +14,10 @@ NEEDED = ("pyspark", "pyarrow")
 def run(call: Call) -> int:
     name = call.command.words.split()[-1]
     given = call.given
-    given.server = None if given.kafka and call.target.sources["server"] == "default" else call.target.server
-    given.api_key, given.ca = call.target.api_key, call.target.ca
+    target = call.target
+    given.kafka = target.kafka
+    given.server = None if given.kafka and target.sources["server"] == "default" else target.server
+    given.api_key, given.ca, given.security = None, None, security_of(target)
     given.output = call.form
     try:
         for each in NEEDED:

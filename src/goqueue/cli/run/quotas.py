@@ -12,14 +12,13 @@ async def set_quota(call: Call) -> None:
     given = {str(key): getattr(call.given, key) for key in QuotaKey}
     limits = {key: _limit(key, value) for key, value in given.items() if value is not None}
     if not limits:
-        raise CommandFailed(
-            "say --producer-byte-rate, --consumer-byte-rate, --request-rate or --request-percentage", EXIT_USAGE
-        )
+        known = ", ".join(f"--{key.replace('_', '-')}" for key in QuotaKey)
+        raise CommandFailed(f"say what is limited: {known}", EXIT_USAGE)
     call.out.facts(await call.admin.call(operations.SET_QUOTA, **_entity(call), **limits))
 
 
 async def describe_quota(call: Call) -> None:
-    named = {"user": call.given.user, "client_id": call.given.client_id}
+    named = {"user": call.given.user, "client_id": call.given.client_id, "ip": call.given.ip}
     call.out.facts(await call.admin.call(operations.DESCRIBE_QUOTA, **named))
 
 
@@ -28,9 +27,10 @@ async def delete_quota(call: Call) -> None:
 
 
 def _entity(call: Call) -> dict[str, str | None]:
-    if call.given.user is None and call.given.client_id is None:
-        raise CommandFailed("say --user, --client-id or both: whose quota it is", EXIT_USAGE)
-    return {"user": call.given.user, "client_id": call.given.client_id}
+    named = {"user": call.given.user, "client_id": call.given.client_id, "ip": call.given.ip}
+    if all(each is None for each in named.values()):
+        raise CommandFailed("say --user, --client-id, both, or --ip: whose quota it is", EXIT_USAGE)
+    return named
 
 
 def _limit(key: str, text: str) -> float | None:

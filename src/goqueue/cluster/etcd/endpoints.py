@@ -11,6 +11,7 @@ import grpc
 
 from goqueue.cluster.etcd.messages import AUTHENTICATE, Method
 from goqueue.cluster.etcd.port import EtcdFault
+from goqueue.model.secret import Secret
 
 DEADLINE_S = 2.0
 PING_MS = 6000
@@ -43,6 +44,7 @@ REFUSALS = frozenset(
     }
 )
 """Answers of a member that is well: another one would say the same."""
+NO_PASSWORD = Secret("")
 STALE_TOKEN = ("invalid auth token", "revision of auth store is old")
 
 
@@ -51,7 +53,7 @@ class EtcdOptions:
     endpoints: tuple[str, ...]
     """`http://host:port`, `https://host:port` or `host:port`."""
     user: str = ""
-    password: str = ""
+    password: Secret[str] = NO_PASSWORD
     ca_file: Path | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
@@ -104,7 +106,7 @@ class Endpoints:
         return (HAS_LEADER,) if token is None else (HAS_LEADER, ("token", token))
 
     def credentials(self) -> Any:
-        return AUTHENTICATE.request(name=self._options.user, password=self._options.password)
+        return AUTHENTICATE.request(name=self._options.user, password=self._options.password.reveal())
 
     def set_token(self, token: str | None) -> None:
         self._token = token

@@ -33,6 +33,7 @@ from goqueue.model.metadata import (
     Value,
 )
 from goqueue.model.placements import HostPort, Lost, NodeInfo, Placement
+from goqueue.model.secret import hides
 
 VERSION: Final = 1
 """The highest form of a value that is known here."""
@@ -44,6 +45,7 @@ class _Json(msgspec.Struct):
     v: int
 
 
+@hides("secret")
 class _Cluster(msgspec.Struct):
     v: int
     id: str

@@ -1,16 +1,20 @@
 """Who calls through a gRPC listener: grpc does the handshake, and tells the certificate with each call."""
 
+from collections.abc import Callable
 from typing import Any
 
 import grpc
 from grpc import aio
 
+from goqueue.broker.gate import host_of
 from goqueue.doors.grpc.errors import UNAUTHENTICATED, GrpcError
 from goqueue.model.listener import IN_PROCESS, ClientAuth, Connected
+from goqueue.model.quotas import CONNECTIONS, QuotaExceeded
 from goqueue.ports.listening import Listening, NotAdmitted
 from goqueue.ports.tls import BadCertificate, ServerTls
 
 KNOWN_MAX = 1000
+PEERS_MAX = 10_000
 CERTIFICATE = "x509_pem_cert"
 
 
@@ -21,6 +25,8 @@ class Arrivals:
         self._listening = listening
         self._principals: dict[bytes, str | None] = {}
         """By certificate: to parse one takes longer than many a call."""
+        self._peers: dict[str, None] = {}
+        """Connections that have called before, the oldest first."""
 
     def bind(self, server: aio.Server, address: str) -> int:
         """RuntimeError: the address cannot be had."""
@@ -28,6 +34,19 @@ class Arrivals:
         if tls is None:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, _credentials(tls))
+
+    def arrive(self, peer: str, connect: Callable[[str], int]) -> None:
+        """`peer`: host:port of a call. grpc tells of no connection, so one is known by its first call. `connect`: how
+        many milliseconds an address has to wait. QuotaExceeded: there were too many from this one."""
+        if peer in self._peers:
+            return
+        delay_ms = connect(host_of(peer))
+        if delay_ms:
+            words = f"the quota {CONNECTIONS} of this address is used up; try again in {delay_ms} ms"
+            raise QuotaExceeded(CONNECTIONS, 0, delay_ms, words)
+        if len(self._peers) >= PEERS_MAX:
+            del self._peers[next(iter(self._peers))]
+        self._peers[peer] = None
 
     def connected(self, context: Any) -> Connected:
         """`context`: of a call. GrpcError: the certificate is good, and its owner has no name."""

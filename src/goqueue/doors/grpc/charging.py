@@ -2,16 +2,20 @@
 when there is something left.
 """
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import MESSAGES, Allowance
 from goqueue.broker.gate import Access, Gate
 from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.wire.grpc.consume_pb2 import ConsumeResponse
 from goqueue.wire.grpc.publish_pb2 import PublishStreamRequest
+
+T = TypeVar("T")
 
 CLIENT_ID = "client-id"
 """Metadata: what a client calls itself."""
@@ -49,6 +53,10 @@ class Charging:
         if self._key is PRODUCED and size:
             allowance.use(PRODUCED, size)
             allowance.use(MESSAGES[PRODUCED], 1)
+
+    async def measured(self, work: Awaitable[T]) -> T:
+        """With the time that it takes of the event loop."""
+        return await measured(work, self._allowance, self._gate.now_s)
 
     async def read(self) -> Any:
         """The next request of a stream, when there is room for one."""

@@ -114,6 +114,7 @@ class Behaviour:
     async def access(self, context: Context) -> Access:
         if self._permission is OPEN:
             return self._serving.gate.nobody()
+        self._arrivals.arrive(peer_of(context), self._serving.gate.quotas.connect)
         access = await admitted(self._serving.gate, context, self._arrivals.connected(context))
         leave = self._serving.gate.enter(access.tenancy.tenant)
         if leave is not None:
@@ -201,15 +202,17 @@ class Serving:
             async def answer() -> bytes:
                 self._take(context)
                 access = await behaviour.access(context)
-                if self.gate.quotas.are_set:
-                    behaviour.charging(access, context).admit(len(data))
 
                 async def work() -> bytes:
                     if spread is None:
                         return await here(data, access)
                     return await spread.unary(method, self._decode(kind, data), data, access, peer_of(context))
 
-                return await behaviour.audited(access, context, kind, data, work)
+                if not self.gate.quotas.are_set:
+                    return await behaviour.audited(access, context, kind, data, work)
+                charging = behaviour.charging(access, context)
+                charging.admit(len(data))
+                return await charging.measured(behaviour.audited(access, context, kind, data, work))
 
             return await self._guarded(name, context, answer)
 
@@ -246,11 +249,12 @@ class Serving:
                 charging.admit()
                 request = self._decode(kind, data)
                 if spread is None:
-                    await self._until_stop(serve_one(request, _Out(charging.write)))
+                    await self._until_stop(charging.measured(serve_one(request, _Out(charging.write))))
                     return
                 streams = partial(_stream, serve_one)
                 call = GrpcRequest(method.full_name, data, access.told, peer_of(context))
-                await self._until_stop(spread.stream(method, request, call, access, streams, charging.write))
+                streaming = spread.stream(method, request, call, access, streams, charging.write)
+                await self._until_stop(charging.measured(streaming))
 
             await self._guarded(name, context, answer)
 
@@ -270,7 +274,8 @@ class Serving:
                 charging = behaviour.charging(access, context)
                 charging.admit()
                 call = partial(behaviour.call, access)
-                await serve_one(Requests(charging.read, partial(self._decode, kind), call), _Out(charging.write))
+                requests: Requests[Any] = Requests(charging.read, partial(self._decode, kind), call)
+                await charging.measured(serve_one(requests, _Out(charging.write)))
 
             await self._guarded(name, context, answer)
 

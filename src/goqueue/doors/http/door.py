@@ -64,8 +64,11 @@ class HttpDoor:
         *,
         network: Network | None = None,
         now_ms: Callable[[], int] | None = None,
+        arrive: Callable[[str], int] | None = None,
     ) -> None:
+        """`arrive`: whether one more connection from an address may be, as quotas have it."""
         self.limits = limits or HttpLimits()
+        self.arrive: Callable[[str], int] = arrive or (lambda _host: 0)
         self._config = Config(
             app,
             http=HttpConnection,

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import Allowance
 from goqueue.broker.gate import Access, Gate
 from goqueue.doors.http.asgi import (
@@ -90,7 +91,7 @@ class Endpoint:
                 send = counting(self._gate, partial(allowance_of, access, scope), send)
             arguments = {"call": call, **await self._arguments(scope, receive, allowance)}
             work = partial(self._handle, call) if self._spread is None else partial(self._spread_out, scope)
-            handling = self._audited(scope, access, arguments, partial(work, arguments))
+            handling = self._measured(allowance, self._audited(scope, access, arguments, partial(work, arguments)))
             if self._operation.waits:
                 reply = await self._while_there(scope, receive, _wait(send, handling))
             else:
@@ -113,6 +114,10 @@ class Endpoint:
             await answer_fault(scope, send, error)
         else:
             await self._answer(send, reply)
+
+    def _measured(self, allowance: Allowance | None, work: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        is_measured = allowance is not None and allowance.measures_time
+        return measured(work, allowance, self._gate.now_s) if is_measured else work
 
     def _audited(
         self, scope: Scope, access: Access, arguments: Mapping[str, Any], work: Callable[[], Coroutine[Any, Any, Any]]

@@ -5,6 +5,7 @@ Deadlines are looked at by a sweep over all connections: a timer for each of the
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from goqueue.doors.http.asgi import CONNECTED
-from goqueue.doors.http.errors import BAD_REQUEST, HEAD_TOO_LARGE, TOO_SLOW, UNAVAILABLE
+from goqueue.doors.http.errors import BAD_REQUEST, HEAD_TOO_LARGE, TOO_MANY, TOO_SLOW, UNAVAILABLE
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.listening import Listening
 from goqueue.wire.asgi import ENDS_WITH_CLIENT
@@ -53,6 +54,10 @@ class HttpLimits:
 class Owner(Protocol):
     limits: HttpLimits
     is_leaving: bool
+
+    @property
+    def arrive(self) -> Callable[[str], int]:
+        """Whether one more connection from an address may be: 0, or the milliseconds until then."""
 
     def complain(self, peer: str, why: str) -> None: ...
 
@@ -106,6 +111,9 @@ class HttpConnection(HttpToolsProtocol):
             return
         if len(self.connections) > self._limits.connections_max:
             self._refuse(UNAVAILABLE, "TOO_MANY_CONNECTIONS", "too many connections; try again later")
+        elif delay_ms := self._owner.arrive((transport.get_extra_info("peername") or ("",))[0]):
+            words = f"the quota connection_creation_rate of this address is used up; try again in {delay_ms} ms"
+            self._refuse(TOO_MANY, "THROTTLING_QUOTA_EXCEEDED", words)
 
     def connection_lost(self, exc: Exception | None) -> None:
         for cycle in (self._running, *(queued for queued, _ in self.pipeline)):
@@ -261,7 +269,11 @@ class HttpConnection(HttpToolsProtocol):
 
     def _say(self, status: int, code: str, message: str) -> None:
         body = msgspec.json.encode(ErrorReply(error=message, status=status, code=code))
-        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        later = b"retry-after: 1\r\n" if status == TOO_MANY else b""
+        head = b"content-type: application/json\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n" % (
+            len(body),
+            later,
+        )
         names = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
         self.transport.write(STATUS_LINE[status] + names + head + body)
         if not self.transport.can_write_eof():  # with TLS

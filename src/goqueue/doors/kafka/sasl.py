@@ -13,6 +13,7 @@ from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import Mechanism
+from goqueue.model.secret import hides
 from goqueue.wire.sasl.oauthbearer import OAUTHBEARER, read_bearer
 from goqueue.wire.sasl.plain import PLAIN, read_plain
 from goqueue.wire.sasl.scram import NONCE_BYTES, ScramServer
@@ -20,6 +21,7 @@ from goqueue.wire.sasl.scram import NONCE_BYTES, ScramServer
 NO_END = 0
 
 
+@hides("auth_bytes")
 class Answered(NamedTuple):
     """To one SaslAuthenticate."""
 

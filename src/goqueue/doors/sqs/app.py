@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import MESSAGES, Allowance
 from goqueue.broker.gate import Access, Gate
 from goqueue.doors.sqs.call import Call, Desk, Naming, naming_of, told
@@ -22,6 +23,7 @@ from goqueue.model.audit import Asked
 from goqueue.model.credentials import Credentials, NotAuthenticated, WrongSignature
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
+from goqueue.model.secret import Secret
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, SEAT, Receive, Scope, Send
@@ -118,16 +120,16 @@ class SqsApp:
         host = headers.get(b"host", b"localhost").decode("latin-1")
         if not scope.get(VIA):
             scope[SEAT] = self._gate.enter(access.tenancy.tenant)
-        allowance = self._charge(access, target.removeprefix(SERVICE), scope, body, request)
+        charged = self._charge(access, target.removeprefix(SERVICE), scope, body, request)
+        allowance = charged if CHARGED.get(target.removeprefix(SERVICE)) is CONSUMED else None
         desk = self._desk._replace(naming=naming_of(access.tenancy.tenant, self._desk.naming))
         call = Call(view, desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         handle: Callable[[], Awaitable[dict[str, Any]]] = partial(action.handle, call, request)
         if self._gate.forwarding is not None:
             handle = partial(spread, self._gate.forwarding, scope, body, action, call, request, handle)
         try:
-            return await self._audited(
-                access, action.permission, target.removeprefix(SERVICE), scope, request, handle
-            ), allowance
+            work = self._audited(access, action.permission, target.removeprefix(SERVICE), scope, request, handle)
+            return await (work if charged is None else measured(work, charged, self._gate.now_s)), allowance
         except Passed as passed:
             if allowance is not None:
                 _count_read(allowance, passed.reply.body)
@@ -153,7 +155,7 @@ class SqsApp:
         return await audit.carry_out(Asked(access.principal, host, "sqs", action, str(queue)), handle)
 
     def _charge(self, access: Access, action: str, scope: Scope, body: bytes, request: Any) -> Allowance | None:
-        """What the answer counts for, if it does. QuotaExceeded: not now."""
+        """By what it is limited. QuotaExceeded: not now."""
         if not self._gate.quotas.are_set or scope.get(VIA):
             return None
         allowance = access.allowance(dict(scope["headers"]).get(CLIENT_ID, b"").decode("latin-1"))
@@ -164,7 +166,7 @@ class SqsApp:
                 allowance.use(PRODUCED, len(body))
                 if allowance.counts(PRODUCED):
                     allowance.use(MESSAGES[PRODUCED], len(getattr(request, "entries", None) or ()) or 1)
-        return allowance if key is CONSUMED else None
+        return allowance
 
     async def _access(self, scope: Scope, body: bytes) -> Access:
         """The listener has looked at the credentials, but for signatures."""
@@ -189,7 +191,7 @@ class SqsApp:
         path = scope.get("raw_path") or quote(scope["path"]).encode()
         request = Signed(scope["method"], path.partition(b"?")[0], scope["query_string"], scope["headers"], body)
 
-        def is_signed(secret: str) -> bool:
+        def is_signed(secret: Secret[str]) -> bool:
             request.check_date(signature, self._gate.clock.now_ms())
             return hmac.compare_digest(request.signature_with(secret, signature), signature.signature)
 

@@ -4,7 +4,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from goqueue.client.errors import UnknownTopic
+from goqueue.client.security import Security
 from goqueue.model.errors import GoQueueError
 from goqueue.spark.connect import Brokers, http_server
 from goqueue.spark.jobs.telling import Teller
@@ -23,13 +24,14 @@ from goqueue.spark.jobs.words import Job, dashed, parser_of
 from goqueue.spark.options import Options, Part
 from goqueue.spark.sessions import key_in_environment, session
 from goqueue.spark.source import GoQueueDataSource
-from goqueue.spark.where import LOGINS, Where, kafka_at
+from goqueue.spark.where import LOGINS, Where, kafka_at, options_of
 
 EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_UNREACHABLE = 1, 2, 3, 5
 PYTHON = "Return Message: Traceback"
 OF_PYTHON = "An exception was thrown from the Python worker:"
 SILENCE = ("no broker answers", "does not answer")
 KAFKA_PORT = 9092
+NO_LOGIN: dict[str, Any] = {"api_key": None, "user": None, "password": None, "token": None}
 OURS = re.compile(r"(?:SparkError|goqueue[\w.]*Error): (.*)")
 """How an error of ours looks after it went through the JVM."""
 
@@ -101,8 +103,14 @@ def kafka_of(given: Namespace) -> str:
 
 
 def shown_by(given: Namespace) -> dict[str, str]:
-    """Options that say who asks, and whom to believe: what --option says counts, then the key and --ca."""
+    """Options that say who asks, and whom to believe: what --option says counts, then the login and --ca."""
     said = dict(given.option)
+    security: Security | None = getattr(given, "security", None)  # of `goqueue pipeline`; spark-submit has fewer ways
+    if security is not None:
+        is_told = bool(said.keys() & LOGINS)
+        said = options_of(replace(security, **NO_LOGIN) if is_told else security) | said
+        if is_told and security.tls and "kafka.security.protocol" not in dict(given.option):
+            said["kafka.security.protocol"] = "SASL_SSL"
     if given.api_key and not said.keys() & LOGINS:
         said["goqueue.api.key"] = given.api_key
     if given.ca:

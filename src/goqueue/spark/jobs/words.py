@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from goqueue.model.errors import GoQueueError
 
 OUTPUTS = ("table", "json")
-SECRET_OPTIONS = ("goqueue.api.key", "kafka.sasl.jaas.config")
+SECRET_OPTIONS = ("goqueue.api.key", "kafka.sasl.jaas.config", "kafka.ssl.key.password")
 _RATE = re.compile(r"([1-9][0-9]{0,8})\s*(?:/\s*(s|m|h))?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 

@@ -5,15 +5,20 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from goqueue.model.secret import hides
 from goqueue.wire.rest.common import Body, Count, Duration, Query, Reply
 
 NAME_PATTERN = r"^[^\x00-\x1f\x7f:/]{1,200}$"
 AccountName = Annotated[str, Meta(pattern=NAME_PATTERN, min_length=1, max_length=200, examples=["alice"])]
 KeyId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$", max_length=64, examples=["k0123456789abcdef"])]
 Password = Annotated[str, Meta(min_length=1, max_length=1024, description="Stored as what it can be checked by")]
+ROLES_SAID = (
+    "Of admin, operator, producer, consumer, viewer and metrics; `producer:orders-*`: for names that begin so (but not"
+    " admin and metrics)"
+)
 Roles = Annotated[
     list[str],
-    Meta(max_length=16, description="Of admin, operator, producer, consumer, viewer and metrics", examples=[["admin"]]),
+    Meta(max_length=16, description=ROLES_SAID, examples=[["producer:orders-*"]]),
 ]
 
 
@@ -31,12 +36,14 @@ class UserPath(Query):
     user: Annotated[AccountName, Meta(description="Name of the user")]
 
 
+@hides("password")
 class NewUser(Body):
     name: AccountName
     password: Password
     roles: Roles = msgspec.field(default_factory=list)
 
 
+@hides("password")
 class UserChange(Body):
     password: Password | None = None
     roles: Roles | None = None
@@ -78,6 +85,7 @@ class Rotation(Body):
     overlap: Annotated[Duration, Meta(description="How long the secret before is still taken")] = "24h"
 
 
+@hides("key")
 class KeyFacts(Reply):
     id: str
     principal: Principal
@@ -107,7 +115,7 @@ class RulePath(Query):
 class NewRule(Body):
     principal: Annotated[str, Meta(max_length=210, examples=["User:alice"], description="`User:*` is everybody")]
     resource_type: Annotated[
-        str, Meta(examples=["topic"], description="topic, group, cluster, transactional_id or subject")
+        str, Meta(examples=["topic"], description="topic, group, cluster, transactional_id, subject or tenant")
     ]
     resource_name: Annotated[
         str,
@@ -127,7 +135,7 @@ class NewRule(Body):
 class RuleFacts(Reply):
     id: str
     principal: Annotated[str, Meta(description="Whom it is about; `User:*` is everybody")]
-    resource_type: Annotated[str, Meta(description="topic, group, cluster, transactional_id or subject")]
+    resource_type: Annotated[str, Meta(description="topic, group, cluster, transactional_id, subject or tenant")]
     resource_name: Annotated[str, Meta(description="`orders-*`: all that begin so; `*`: all")]
     operation: Annotated[str, Meta(description="What is allowed or denied, or all")]
     effect: Annotated[str, Meta(description="allow or deny; deny wins")]

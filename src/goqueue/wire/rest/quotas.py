@@ -1,4 +1,4 @@
-"""Quotas of users and clients."""
+"""Quotas of users, clients and addresses."""
 
 from typing import Annotated
 
@@ -21,6 +21,13 @@ ClientId = Annotated[
         description="What a client calls itself; `<default>`: each client without one of its own; null: any client",
     ),
 ]
+Address = Annotated[
+    EntityName | None,
+    Meta(
+        examples=["10.0.0.7"],
+        description="An address, with neither user nor client id; `<default>`: each without one of its own",
+    ),
+]
 Rate = Annotated[float, Meta(gt=0, le=2.0**53, examples=[1048576])]
 ProducerRate = Annotated[
     Rate | UnsetType | None, Meta(description="Bytes a second that may be published; null: no limit")
@@ -30,7 +37,10 @@ RequestRate = Annotated[Rate | UnsetType | None, Meta(description="Requests a se
 
 RequestPercentage = Annotated[
     Annotated[float, Meta(gt=0, le=2.0**53, examples=[50])] | UnsetType | None,
-    Meta(description="Of the node's time, by requests over Kafka; null: no limit"),
+    Meta(description="Of the time of the node's event loop, 100 being all of it; null: no limit"),
+]
+ConnectionRate = Annotated[
+    Rate | UnsetType | None, Meta(description="New connections a second, of an address; null: no limit")
 ]
 
 
@@ -41,11 +51,14 @@ class QuotaChange(Body):
     consumer_byte_rate: ConsumerRate = UNSET
     request_rate: RequestRate = UNSET
     request_percentage: RequestPercentage = UNSET
+    ip: Address = None
+    connection_creation_rate: ConnectionRate = UNSET
 
 
 class QuotaQuery(Query):
     user: UserName = None
     client_id: ClientId = None
+    ip: Address = None
 
 
 class QuotaFacts(Reply):
@@ -54,7 +67,9 @@ class QuotaFacts(Reply):
     producer_byte_rate: Annotated[float | None, Meta(description="Bytes a second that may be published")]
     consumer_byte_rate: Annotated[float | None, Meta(description="Bytes a second that may be read")]
     request_rate: Annotated[float | None, Meta(description="Requests a second")]
-    request_percentage: Annotated[float | None, Meta(description="Of the node's time, by requests over Kafka")]
+    request_percentage: Annotated[float | None, Meta(description="Of the time of the node's event loop")]
+    ip: Address
+    connection_creation_rate: Annotated[float | None, Meta(description="New connections a second, of an address")]
 
 
 class Quotas(Reply):
@@ -66,3 +81,4 @@ class QuotaDeleted(Reply):
     success: bool
     user: UserName
     client_id: ClientId
+    ip: Address

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from goqueue.model.secret import hides
 from goqueue.wire.sasl.acting import authorization_of, tenant_asked_for
 from goqueue.wire.sasl.failure import SaslFailed
 
@@ -10,6 +11,7 @@ MESSAGE_BYTES_MAX = 32 * 1024
 SEPARATOR = "\x01"
 
 
+@hides("token")
 class Bearer(NamedTuple):
     token: str
     tenant: str = ""

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from goqueue.model.secret import hides
 from goqueue.wire.sasl.acting import authorization_of, tenant_asked_for
 from goqueue.wire.sasl.failure import SaslFailed
 
@@ -9,6 +10,7 @@ PLAIN = "PLAIN"
 MESSAGE_BYTES_MAX = 4096
 
 
+@hides("password")
 class Plain(NamedTuple):
     name: str
     password: str

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
+from goqueue.model.secret import Secret
 from goqueue.wire.sqs.errors import SqsError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -78,7 +79,7 @@ class Signed(NamedTuple):
         if abs(at.timestamp() - now_ms / 1000) > SKEW_S_MAX:
             raise SqsError("RequestExpired", f"Signature expired or not yet valid: {text}; the clocks differ too much.")
 
-    def signature_with(self, secret: str, signature: Signature) -> str:
+    def signature_with(self, secret: Secret[str], signature: Signature) -> str:
         """What it has to be."""
         digest = hashlib.sha256(self._canonical(signature.signed_headers)).hexdigest()
         text = "\n".join((ALGORITHM, self.header(DATE_HEADER), signature.scope, digest))
@@ -96,9 +97,9 @@ class Signed(NamedTuple):
 
 
 @lru_cache(maxsize=1000)
-def _signing_key(secret: str, date: str, region: str, service: str) -> bytes:
+def _signing_key(secret: Secret[str], date: str, region: str, service: str) -> bytes:
     """Good for a day; making it costs more than all else."""
-    key = f"AWS4{secret}".encode()
+    key = f"AWS4{secret.reveal()}".encode()
     for part in (date, region, service, END):
         key = hmac.digest(key, part.encode(), "sha256")
     return key

@@ -18,6 +18,7 @@ from goqueue.model.codes import Code
 from goqueue.model.credentials import NotAuthenticated, Principal
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import Mechanism, Salted, Verifier, salted_password
+from goqueue.model.secret import Secret
 from goqueue.ports.dice import system_dice
 from goqueue.testing import MemoryDisk, broker
 from tests.unit.testing.loops import in_loop
@@ -106,9 +107,9 @@ async def test_accounts_are_there_after_a_restart() -> None:
         assert image.users["alice"].roles == ("producer",)
         logins = house.logins()
         assert await house.log_in(logins, "alice", "secret") == Principal("User:alice")
-        assert logins.key(str(kept.text), HOST) == Principal(f"Key:{kept.key.key_id}")
+        assert logins.key(kept.text.reveal(), HOST) == Principal(f"Key:{kept.key.key_id}")
         with pytest.raises(NotAuthenticated):
-            logins.key(str(deleted.text), HOST)
+            logins.key(deleted.text.reveal(), HOST)
 
 
 @in_loop
@@ -133,14 +134,14 @@ async def test_a_key_ends_when_it_expires_and_its_old_secret_when_the_overlap_is
         short = await house.key(expires_ms=now_ms + 60_000)
         key = await house.key()
         other = await house.ask(lambda done: house.accounts.rotate_key(key.key.key_id, 60_000, done))
-        assert logins.key(str(key.text), HOST).expires_ms == now_ms + 60_000
-        assert logins.key(str(other.text), HOST).expires_ms == 0
-        assert logins.key(str(short.text), HOST).expires_ms == now_ms + 60_000
+        assert logins.key(key.text.reveal(), HOST).expires_ms == now_ms + 60_000
+        assert logins.key(other.text.reveal(), HOST).expires_ms == 0
+        assert logins.key(short.text.reveal(), HOST).expires_ms == now_ms + 60_000
         await b.advance("1m")
         for gone in (short, key):
             with pytest.raises(NotAuthenticated):
-                logins.key(str(gone.text), HOST)
-        assert logins.key(str(other.text), HOST).name == key.key.principal
+                logins.key(gone.text.reveal(), HOST)
+        assert logins.key(other.text.reveal(), HOST).name == key.key.principal
 
 
 @in_loop
@@ -149,7 +150,7 @@ async def test_a_key_is_its_own_user_and_password() -> None:
         house = House(b)
         key = await house.key()
         logins = house.logins()
-        for secret in (key.text.secret, str(key.text)):
+        for secret in (key.text.secret.reveal(), key.text.reveal()):
             assert await house.log_in(logins, key.text.key_id, secret) == Principal(key.key.principal)
 
 
@@ -215,7 +216,7 @@ async def test_whoever_is_unknown_gets_the_same_salt_each_time_and_never_in() ->
 @in_loop
 async def test_a_stolen_directory_gives_no_verifier_away() -> None:
     disk, dice = MemoryDisk(), system_dice()
-    sealing = Sealing(dice, bytes(range(32)))
+    sealing = Sealing(dice, Secret(bytes(range(32))))
     async with broker(disk=disk) as b:
         house = House(b)
         house.accounts.sealing = sealing
@@ -225,7 +226,7 @@ async def test_a_stolen_directory_gives_no_verifier_away() -> None:
         house = House(b)
         with pytest.raises(CannotUnseal):
             house.accounts.verifier("alice", Mechanism.SHA_256)
-        house.accounts.sealing = Sealing(dice, bytes(32))
+        house.accounts.sealing = Sealing(dice, Secret(bytes(32)))
         with pytest.raises(CannotUnseal):
             house.accounts.verifier("alice", Mechanism.SHA_256)
         house.accounts.sealing = sealing
@@ -235,7 +236,7 @@ async def test_a_stolen_directory_gives_no_verifier_away() -> None:
 
 
 def test_what_is_sealed_for_one_opens_for_no_other() -> None:
-    sealing = Sealing(system_dice(), bytes(32))
+    sealing = Sealing(system_dice(), Secret(bytes(32)))
     sealed = sealing.seal("user/alice", b"verifier")
     assert b"verifier" not in sealed
     assert sealing.open("user/alice", sealed) == b"verifier"
@@ -315,7 +316,7 @@ async def test_the_first_answer_of_scram_does_not_tell_who_there_is() -> None:
 
 
 def test_what_an_earlier_master_key_sealed_is_read_and_what_is_new_is_sealed_with_the_newest() -> None:
-    first, second = bytes(32), bytes(range(32))
+    first, second = Secret(bytes(32)), Secret(bytes(range(32)))
     dice = system_dice()
     old = Sealing(dice, first).seal("user/a", b"x")
     both = Sealing(dice, second, first)

@@ -271,6 +271,20 @@ def test_messages_of_a_tenant_are_counted_beside_their_bytes() -> None:
     assert node.throttled == [("publish_rate_limit", 1000), ("publish_rate_limit", 1000), ("consume_rate_limit", 200)]
 
 
+def test_an_address_gets_as_many_connections_as_its_quota_says_and_those_refused_cost_nothing() -> None:
+    rate = {"connection_creation_rate": 2.0}
+    node = Node(Quota(None, None, rate, "10.0.0.1"), Quota(None, None, {"connection_creation_rate": 1.0}, ""))
+    assert [node.quotas.connect("10.0.0.1") for _ in range(5)] == [0, 0, 0, 500, 500]
+    assert [node.quotas.connect("::ffff:10.0.0.1"), node.quotas.connect("::1")] == [500, 0]  # it is the same address
+    assert not node.quotas.are_set, "nothing else is limited"
+    took = 0
+    for _ in range(600):  # whoever tries ten times a second for a minute
+        node.now_s += 0.1
+        took += node.quotas.connect("10.0.0.1") == 0
+    assert 118 <= took <= 122
+    assert Node(produced("alice", None, 1)).quotas.connect("10.0.0.1") == 0
+
+
 def test_time_is_given_in_percent() -> None:
     node = Node(Quota("alice", None, {TIME: 50.0}))
     allowance = node.quotas.of("alice", "")

@@ -10,6 +10,7 @@ from goqueue.machines.accounts import ChangeUser, Reseal
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import Mechanism
+from goqueue.model.secret import Secret
 from tests.brokers import TestBroker
 
 OLD, NEW = b"o" * 32, b"n" * 32
@@ -17,7 +18,7 @@ OLD, NEW = b"o" * 32, b"n" * 32
 
 def sealed_with(node: TestBroker, *masters: bytes) -> Accounts:
     accounts = node.broker.accounts
-    accounts.sealing = Sealing(node.broker.dice, *masters)
+    accounts.sealing = Sealing(node.broker.dice, *map(Secret, masters))
     return accounts
 
 

@@ -45,6 +45,31 @@ async def test_a_call_beyond_the_quota_says_when_to_come_back(door: Door) -> Non
 
 
 @served
+async def test_connections_of_an_address_are_known_by_their_first_call(door: Door) -> None:
+    await door.topic()
+    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    host = door.address.rpartition(":")[0]
+    door.b.broker.accounts.set_quota(None, None, {"connection_creation_rate": 0.001}, done.set_result, ip=host)
+    assert await done is None
+    codes = []
+    for _ in range(3):
+        async with aio.insecure_channel(door.address, (("grpc.use_local_subchannel_pool", 1),)) as channel:
+            publish = channel.unary_unary(
+                "/goqueue.v1.PublishService/Publish",
+                request_serializer=PublishRequest.SerializeToString,
+                response_deserializer=PublishResponse.FromString,
+            )
+            for _ in range(2):
+                try:
+                    await publish(PublishRequest(topic="orders", value=b"x"))
+                    codes.append(grpc.StatusCode.OK)
+                except aio.AioRpcError as error:
+                    codes.append(error.code())
+    assert codes == [grpc.StatusCode.OK] * 2 + [grpc.StatusCode.RESOURCE_EXHAUSTED] * 4
+    assert len(await door.read()) == 2
+
+
+@served
 async def test_a_stream_is_slowed_down_and_brings_all(door: Door) -> None:
     await door.topic()
     for number in range(8):

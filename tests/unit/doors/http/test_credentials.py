@@ -26,7 +26,7 @@ async def closed_door() -> AsyncIterator[tuple[Client, str]]:
         made = await done_of(lambda done: node.accounts.create_key("root", ("admin",), 0, {}, done))
         app = HttpApp(gate, by_header={TARGET: SqsApp(gate)})
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://goqueue") as http:
-            yield Client(b, http), str(made.text)
+            yield Client(b, http), made.text.reveal()
 
 
 async def done_of(submit: Callable[[Callable[[Any], None]], object]) -> Any:

@@ -1,6 +1,7 @@
 """Quotas over HTTP and SQS: set by an admin, refused with 429 and when to come back, and nothing done meanwhile."""
 
 import json
+from itertools import count
 from typing import Any
 
 import httpx
@@ -34,6 +35,8 @@ async def test_quotas_are_set_shown_and_taken_away(client: Client) -> None:
         "consumer_byte_rate": None,
         "request_rate": 2.5,
         "request_percentage": None,
+        "ip": None,
+        "connection_creation_rate": None,
     }
     await client.put("/admin/quotas", user="<default>", client_id="app/1", consumer_byte_rate=7)
     await client.put("/admin/quotas", user="alice", request_rate=None)
@@ -121,6 +124,52 @@ async def test_a_stream_is_slowed_down_and_brings_all() -> None:
         await b.advance("1m")
         assert all(b"%d" % number * 2000 in stream.sent for number in range(5))
         stream.task.cancel()
+
+
+@served
+async def test_quotas_of_addresses_are_set_shown_and_taken_away(client: Client) -> None:
+    made = await client.put("/admin/quotas", ip="10.0.0.7", connection_creation_rate=20)
+    assert (made["ip"], made["user"], made["client_id"], made["connection_creation_rate"]) == (
+        "10.0.0.7",
+        None,
+        None,
+        20,
+    )
+    await client.put("/admin/quotas", ip="<default>", connection_creation_rate=5)
+    listed = await client.get("/admin/quotas")
+    assert {each["ip"]: each["connection_creation_rate"] for each in listed["quotas"]} == {
+        "10.0.0.7": 20,
+        "<default>": 5,
+    }
+    for ip, rate in (("10.0.0.7", 20), ("::1", 5)):
+        assert (await client.get("/admin/quotas/effective", ip=ip))["connection_creation_rate"] == rate
+    for wrong in ({"ip": "localhost"}, {"ip": "10.0.0.7", "user": "a"}, {"ip": "::FFFF:1.2.3.4"}):
+        await client.put("/admin/quotas", status=400, connection_creation_rate=1, **wrong)
+    await client.put("/admin/quotas", status=400, ip="10.0.0.7", request_rate=1)
+    await client.ask("DELETE", "/admin/quotas", params={"ip": "10.0.0.7"})
+    assert (await client.get("/admin/quotas/effective", ip="10.0.0.7"))["connection_creation_rate"] == 5
+
+
+@in_loop
+async def test_the_time_of_the_node_is_counted_over_http_and_sqs() -> None:
+    async with broker() as b:
+        gate = Gate(b.broker)
+        app = HttpApp(gate, by_header={TARGET: SqsApp(gate)})
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://goqueue") as http:
+            made = await http.post("/", headers={"X-Amz-Target": "AmazonSQS.CreateQueue"}, json={"QueueName": "orders"})
+            sqs = {"QueueUrl": made.json()["QueueUrl"], "MessageBody": "x"}
+            assert (await http.put("/admin/quotas", json={"user": ME, "request_percentage": 10})).status_code == 200
+            for path, body, headers, status in (
+                ("/topics/orders/messages", message(1), {}, 429),
+                ("/", sqs, {"X-Amz-Target": "AmazonSQS.SendMessage"}, 403),
+            ):
+                usual, gate.now_s = gate.now_s, count(0, 0.3).__next__  # each step takes so long
+                assert (await http.post(path, json=body, headers=headers)).status_code == 200
+                gate.now_s = usual
+                refused = await http.post(path, json=body, headers=headers)
+                assert (refused.status_code, "request_percentage" in refused.text) == (status, True)
+                await b.advance("1m")
+                assert (await http.post(path, json=body, headers=headers)).status_code == 200
 
 
 @in_loop

@@ -248,6 +248,13 @@ def test_quotas_are_shown_as_they_were_set_and_filtered_as_kafka_does() -> None:
     both = described(client, (USER, 0, "alice"), (CLIENT, 1, None), strict=True)
     assert both == {"user=alice,client-id=None": {PRODUCED: 14.0}}
     assert described(client, ("ip", 2, None)) == {}
+    for ip, rate in (("10.0.0.1", 20.0), (None, 5.0)):
+        assert client.alter(("connection_creation_rate", rate), entity={"ip": ip}) == [Code.NONE]
+    assert described(client, ("ip", 2, None)) == {
+        "ip=10.0.0.1": {"connection_creation_rate": 20.0},
+        "ip=None": {"connection_creation_rate": 5.0},
+    }
+    assert described(client, ("ip", 0, "10.0.0.1"), strict=True).keys() == {"ip=10.0.0.1"}
     assert client.alter((PRODUCED, None), (REQUESTS, 2.5), entity={USER: "alice"}) == [Code.NONE]
     assert described(client, (USER, 0, "alice"), strict=True) == {"user=alice": {REQUESTS: 2.5}}
 
@@ -256,6 +263,8 @@ def test_quotas_are_shown_as_they_were_set_and_filtered_as_kafka_does() -> None:
     ("entity", "limit"),
     [
         ({"ip": "10.0.0.1"}, (PRODUCED, 1.0)),
+        ({"ip": "localhost"}, ("connection_creation_rate", 1.0)),
+        ({"ip": "10.0.0.1", USER: "alice"}, ("connection_creation_rate", 1.0)),
         ({"group": "g"}, (PRODUCED, 1.0)),
         ({USER: ""}, (PRODUCED, 1.0)),
         ({USER: "alice"}, (PRODUCED, 0.0)),

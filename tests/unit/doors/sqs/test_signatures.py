@@ -19,6 +19,7 @@ from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 from goqueue.testing import MemoryBroker, broker
 from goqueue.wire.sqs.sigv4 import Signed, read_signature
 from tests.unit.doors.http.test_credentials import done_of
@@ -38,7 +39,7 @@ class House:
         """As boto3 sends it: botocore's own code, by the clock of this machine."""
         headers = {"X-Amz-Target": f"AmazonSQS.{action}", "Content-Type": "application/x-amz-json-1.0", **more}
         request = AWSRequest("POST", URL, headers, body)
-        credentials = Credentials(key_id or self.key.text.key_id, secret or self.key.text.secret)
+        credentials = Credentials(key_id or self.key.text.key_id, secret or self.key.text.secret.reveal())
         SigV4Auth(credentials, "sqs", "eu-west-1").add_auth(request)
         return dict(request.headers.items())
 
@@ -54,7 +55,7 @@ class House:
 async def closed_house(*, is_closed: bool = True, for_sqs: bool = True) -> AsyncIterator[House]:
     async with broker(clock="real") as b:
         node = b.broker
-        node.accounts.sealing = Sealing(node.dice, bytes(32))
+        node.accounts.sealing = Sealing(node.dice, Secret(bytes(32)))
         gate = Gate(node, logins=Logins(node.accounts, node.clock, node.dice, b"secret"), is_closed=is_closed)
         made = await done_of(lambda done: node.accounts.create_key("app", ("admin",), 0, {}, done, is_for_sqs=for_sqs))
         app = HttpApp(gate, by_header={TARGET: SqsApp(gate)})
@@ -138,10 +139,10 @@ async def test_both_secrets_of_a_rotated_key_sign_until_the_older_one_ends(house
     accounts, key_id = house.b.broker.accounts, house.key.text.key_id
     new = await done_of(lambda done: accounts.rotate_key(key_id, 60_000, done))
     assert await house.ask("CreateQueue", BODY) == (200, "")
-    assert await house.ask("CreateQueue", BODY, secret=new.text.secret) == (200, "")
+    assert await house.ask("CreateQueue", BODY, secret=new.text.secret.reveal()) == (200, "")
     newest = await done_of(lambda done: accounts.rotate_key(key_id, 0, done))
-    assert await house.ask("CreateQueue", BODY, secret=new.text.secret) == (403, "SignatureDoesNotMatch")
-    assert await house.ask("CreateQueue", BODY, secret=newest.text.secret) == (200, "")
+    assert await house.ask("CreateQueue", BODY, secret=new.text.secret.reveal()) == (403, "SignatureDoesNotMatch")
+    assert await house.ask("CreateQueue", BODY, secret=newest.text.secret.reveal()) == (200, "")
 
 
 @in_loop
@@ -165,9 +166,9 @@ async def test_without_a_master_key_no_key_for_sqs_is_made_and_the_secret_is_now
         accounts = b.broker.accounts
         with pytest.raises(Refused, match="master_key_file"):
             await done_of(lambda done: accounts.create_key("app", ("admin",), 0, {}, done, is_for_sqs=True))
-        accounts.sealing = Sealing(b.broker.dice, bytes(32))
+        accounts.sealing = Sealing(b.broker.dice, Secret(bytes(32)))
         made: Any = await done_of(lambda done: accounts.create_key("app", ("admin",), 0, {}, done, is_for_sqs=True))
         stored = accounts.image.keys[made.text.key_id].secrets[0].sealed
-        assert made.text.secret.encode() not in stored
-        assert bytes.fromhex(made.text.secret) not in stored
+        assert made.text.secret.reveal().encode() not in stored
+        assert bytes.fromhex(made.text.secret.reveal()) not in stored
         assert accounts.signing_secret(made.key, made.key.secrets[0]) == made.text.secret

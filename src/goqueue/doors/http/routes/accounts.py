@@ -64,7 +64,7 @@ async def create_key(call: Call, body: NewKey) -> KeyFacts:
     made: Any = await call.ask(
         lambda done: service.create_key(body.name, body.roles, expires_ms, body.metadata, done, is_for_sqs=body.for_sqs)
     )
-    return _key_facts(made.key, str(made.text))
+    return _key_facts(made.key, made.text.reveal())
 
 
 @accounts.handles(operations.LIST_KEYS, DESCRIBES_CLUSTER)
@@ -79,7 +79,7 @@ async def rotate_key(call: Call, path: KeyPath, body: Rotation) -> KeyFacts:
     if not 0 <= overlap_ms <= OVERLAP_MS_MAX:
         raise Refused(Code.INVALID_REQUEST, "overlap is 0 to 30 days")
     made: Any = await call.ask(lambda done: call.broker.accounts.rotate_key(path.key, overlap_ms, done))
-    return _key_facts(made.key, str(made.text))
+    return _key_facts(made.key, made.text.reveal())
 
 
 @accounts.handles(operations.DELETE_KEY, MANAGES_ACCESS)

@@ -6,7 +6,7 @@ from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
-from goqueue.model.quotas import DEFAULT, Quota, check_entity, check_limit
+from goqueue.model.quotas import DEFAULT, Quota, check_entity, check_limit, check_limits
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages import quotas as wire
 
@@ -37,7 +37,9 @@ def _check(message: wire.DescribeClientQuotasRequest) -> None:
     seen = set()
     for each in message.components:
         if each.entity_type not in (USER, CLIENT_ID, IP):
-            raise Refused(Code.UNSUPPORTED_VERSION, f"entities are user and client-id, not {each.entity_type[:40]!r}")
+            raise Refused(
+                Code.UNSUPPORTED_VERSION, f"entities are user, client-id and ip, not {each.entity_type[:40]!r}"
+            )
         if each.entity_type in seen or each.match_type not in (EXACT, IS_DEFAULT, ANY):
             raise Refused(Code.INVALID_REQUEST, f"{each.entity_type} is named once, with one of three kinds of match")
         if (each.match is not None) != (each.match_type == EXACT):
@@ -60,7 +62,7 @@ def _matches(message: wire.DescribeClientQuotasRequest, entity: Entity) -> bool:
 
 
 def _entity_of(quota: Quota) -> Entity:
-    named = ((USER, quota.user), (CLIENT_ID, quota.client_id))
+    named = ((USER, quota.user), (CLIENT_ID, quota.client_id), (IP, quota.ip))
     return {kind: name for kind, name in named if name is not None}
 
 
@@ -82,26 +84,26 @@ def handle_alter_client_quotas(request: Request) -> None:
         request.answer(wire.AlterClientQuotasResponse())
     for number, entry in enumerate(message.entries):
         try:
-            user, client_id = _named(entry.entity)
+            user, client_id, ip = _named(entry.entity)
             changes = _changes(entry.ops)
             if message.validate_only:
-                check_entity(user, client_id)
+                check_entity(user, client_id, ip)
+                check_limits(changes, ip)
                 done(number, None)
             else:
-                request.broker.accounts.set_quota(user, client_id, changes, partial(done, number))
+                request.broker.accounts.set_quota(user, client_id, changes, partial(done, number), ip=ip)
         except GoQueueError as error:
             done(number, error)
 
 
-def _named(entity: list[wire.QuotaEntity]) -> tuple[str | None, str | None]:
+def _named(entity: list[wire.QuotaEntity]) -> tuple[str | None, str | None, str | None]:
     found: Entity = {}
     for each in entity:
-        if each.entity_type == IP:
-            raise Refused(Code.INVALID_REQUEST, "there are no quotas of addresses")
-        if each.entity_type not in (USER, CLIENT_ID) or each.entity_type in found or each.entity_name == "":
-            raise Refused(Code.INVALID_REQUEST, "an entity has a user, a client-id, or both, each with a name or null")
+        if each.entity_type not in (USER, CLIENT_ID, IP) or each.entity_type in found or each.entity_name == "":
+            words = "an entity has a user, a client-id, both, or an ip, each with a name or null"
+            raise Refused(Code.INVALID_REQUEST, words)
         found[each.entity_type] = DEFAULT if each.entity_name is None else each.entity_name
-    return found.get(USER), found.get(CLIENT_ID)
+    return found.get(USER), found.get(CLIENT_ID), found.get(IP)
 
 
 def _changes(ops: list[wire.AlterQuotaOp]) -> dict[str, float | None]:

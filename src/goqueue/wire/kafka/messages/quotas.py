@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF012  msgspec makes a new list for each message
 
+from goqueue.model.secret import hides
 from goqueue.wire.kafka.notation import Bool, Bytes, Float64, Int8, Int16, Int32, Message, String
 
 
@@ -97,6 +98,7 @@ class ScramCredentialDeletion(Message):
     mechanism: Int8 = 0
 
 
+@hides("salted_password")
 class ScramCredentialUpsertion(Message):
     name: String = ""
     mechanism: Int8 = 0

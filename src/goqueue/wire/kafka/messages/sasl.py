@@ -4,6 +4,7 @@
 
 from typing import Annotated
 
+from goqueue.model.secret import hides
 from goqueue.wire.kafka.notation import Bytes, Int16, Int64, Message, String
 
 
@@ -16,10 +17,12 @@ class SaslHandshakeResponse(Message):
     mechanisms: list[String] = []
 
 
+@hides("auth_bytes")
 class SaslAuthenticateRequest(Message):
     auth_bytes: Bytes = b""
 
 
+@hides("auth_bytes")
 class SaslAuthenticateResponse(Message):
     error_code: Int16 = 0
     error_message: String | None = None
