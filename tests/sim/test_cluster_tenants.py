@@ -119,8 +119,9 @@ def test_nodes_that_place_schedules_at_once_do_not_exceed_the_quota_of_a_tenant(
         await sim.let_pass("1s")
 
         async def place(node: SimulatedNode, number: int) -> Code:
+            store: Any = node.broker.tenants._store
             command = PlaceSchedule(f"acme~{node.name}-{number}", topic_id, 0)
-            code: Code = (await answer(sim, partial(node.broker.topics.submit, command))).code
+            code: Code = (await answer(sim, partial(store.submit, command))).code
             return code
 
         codes = await asyncio.gather(*(place(node, number) for node in sim.nodes for number in range(3)))

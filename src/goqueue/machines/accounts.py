@@ -224,7 +224,7 @@ class Accounts:
         if before is None and (full := self._full("users", map(tenant_said, self._users), tenant_said(command.name))):
             return [], full
         facts: list[Fact] = [] if after == before else [UserStored(after)]
-        return [*facts, *self._ends(after.roles)], AccountResult()
+        return [*facts, *self._ends(after.roles, tenant_said(after.name))], AccountResult()
 
     def _create_key(self, key: ApiKey) -> tuple[list[Fact], AccountResult]:
         before = self._keys.get(key.key_id)
@@ -235,11 +235,11 @@ class Accounts:
         if full := self._full("keys", (each.tenant for each in self._keys.values()), key.tenant):
             return [], full
         lasts = () if key.is_bootstrap or key.expires_ms else key.roles
-        return [KeyStored(key), *self._ends(lasts)], AccountResult()
+        return [KeyStored(key), *self._ends(lasts, key.tenant)], AccountResult()
 
-    def _ends(self, roles: tuple[str, ...]) -> list[Fact]:
-        """Bootstrap keys end with the first lasting admin."""
-        if ADMIN not in roles:
+    def _ends(self, roles: tuple[str, ...], tenant_id: str) -> list[Fact]:
+        """Bootstrap keys end with the first lasting admin of the cluster: a tenant's could not take their place."""
+        if ADMIN not in roles or tenant_id in self._tenants.by_id:
             return []
         return [KeyForgotten(each.key_id) for each in self._keys.values() if each.is_bootstrap]
 
