@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.harness import QUIET, Row, row, workplace
+from benchmarks.tls_sink import TlsSink
 from goqueue.cli.bench.broker import Broker, stopping
 from goqueue.cli.bench.librdkafka import own_topic
 from goqueue.cli.bench.load import Load
@@ -29,6 +30,12 @@ SINGLE = Load(messages=20_000, value_bytes=100, batch=1)
 LARGE = Load(messages=60_000, value_bytes=1000, batch=100)
 SMALL = Load(messages=200_000, value_bytes=100, batch=1000)
 PASSWORD = "a password of nobody"
+RECORDS = {
+    "plain": None,
+    "TLS, records of 16 kB": (16384,) * 6,
+    "TLS, records as librdkafka makes them": (1000, 9) * 77 + (16384, 7000),
+}
+"""Counted at a node: librdkafka makes 160 records of a request of 100 messages, one for each piece of it."""
 
 
 def run() -> list[Row]:
@@ -37,7 +44,21 @@ def run() -> list[Row]:
             *measured(brokers, "produce, one message of 100 bytes a request", SINGLE, aim="> 0.74"),
             *measured(brokers, "produce, batches, 1,000 bytes", LARGE, aim="+2 us at most"),
             *measured(brokers, "fetch, 100 bytes", SMALL, is_fetch=True),
+            *sunk(directory),
         ]
+
+
+def sunk(directory: Path) -> list[Row]:
+    """The same bytes to a process that only receives: what a node can not do for less."""
+    sink = TlsSink(directory, "127.0.0.1")
+    best: dict[str, float] = {}
+    for _ in range(TURNS):
+        for name, records in RECORDS.items():
+            best[name] = min(best.get(name, 1e9), sink.cpu_us_per_kb(records))
+    return [
+        row(f"raw: received and thrown away: {name}", us, "us CPU/kB", best["plain"], is_cost=True)
+        for name, us in best.items()
+    ]
 
 
 def measured(

@@ -1,26 +1,33 @@
 """Kafka's own `kafka-acls` and `kafka-configs`, unmodified, against a closed node of this checkout over SASL_SSL.
 
-    .venv/bin/python -m tools.kafka_tools DIRECTORY [VERSION]
+    .venv/bin/python -m tools.kafka_tools [VERSION]
 
-DIRECTORY gets Kafka's jars (46 MB) by the Ivy that pyspark brings along, if it has none. It needs Java. Prints what it
-asks, and ends with 1 if something was answered otherwise than by Kafka.
+It needs Java. Kafka's jars (46 MB) are fetched once, by the Ivy that pyspark brings along, into the user's cache.
+Prints what it asks, and ends with 1 if something was answered otherwise than by Kafka.
 """
 
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 
 from goqueue.client.sync import Admin
+from goqueue.node.environment import cache_directory
 from goqueue.wire.rest.operations import accounts
 from tests.certificates import Authority
-from tests.integration.process import Node
+from tests.integration.process import Node, own_host
+from tools.alone import alone
 
 VERSION = "3.9.1"
+FETCH_S_MAX = 300
+JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+"""A tool lives for a second: what makes a JVM fast later makes it slow to start."""
 PASSWORD = secrets.token_hex()
 ACLS, CONFIGS = "kafka.admin.AclCommand", "kafka.admin.ConfigCommand"
 ALICE = ("--entity-type", "users", "--entity-name", "alice")
@@ -62,49 +69,89 @@ ssl.truststore.location={ca}
 """
 
 
+class NoJars(Exception):
+    """Why they cannot be had."""
+
+
 def main(arguments: Sequence[str]) -> int:
-    jars, version = Path(arguments[0]), (*arguments[1:], VERSION)[0]
-    if not any(jars.glob("kafka_*.jar")):
-        fetch(jars, version)
+    try:
+        jars = find_jars((*arguments, VERSION)[0])
+    except NoJars as error:
+        print(f"kafka-tools: {error}", file=sys.stderr)
+        return 1
     with tempfile.TemporaryDirectory() as name:
-        return int(not ask_all(jars, Path(name)))
+        told = list(ask_all(jars, Path(name)))
+    for answer in told:
+        print(answer)
+    return int(not all(answer.is_right for answer in told))
 
 
-def fetch(jars: Path, version: str) -> None:
+def find_jars(version: str = VERSION) -> Path:
+    """The directory that has them; fetched, if this is the first time."""
+    if shutil.which("java") is None:
+        raise NoJars("there is no Java on the PATH")
+    target = cache_directory() / f"kafka-tools-{version}"
+    if target.exists():
+        return target
+    with alone(target.with_suffix(".lock")):
+        if not target.exists():
+            # On the same file system, so that the last step is a rename: nobody ever sees half of it.
+            with tempfile.TemporaryDirectory(dir=target.parent) as directory:
+                _fetch(Path(directory), version)
+                (Path(directory) / "jars").rename(target)
+    return target
+
+
+def _fetch(directory: Path, version: str) -> None:
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     wanted = ("-dependency", "org.apache.kafka", "kafka_2.13", version, "-confs", "default")
-    into = str(jars / "[artifact]-[revision](-[classifier]).[ext]")
-    subprocess.run(["java", "-jar", str(ivy), "-cache", str(jars / "cache"), *wanted, "-retrieve", into], check=True)
+    into = str(directory / "jars" / "[artifact]-[revision](-[classifier]).[ext]")
+    call = ["java", "-jar", str(ivy), "-cache", str(directory / "cache"), *wanted, "-retrieve", into]
+    try:
+        done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=FETCH_S_MAX)
+    except subprocess.TimeoutExpired:
+        raise NoJars(f"Kafka's jars did not come within {FETCH_S_MAX} s") from None
+    if done.returncode or not any((directory / "jars").glob("kafka_*.jar")):
+        raise NoJars(f"Kafka's jars cannot be fetched: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def ask_all(jars: Path, directory: Path) -> bool:
+def ask_all(jars: Path, directory: Path) -> Iterator["Answer"]:
+    host = own_host()
     authority = Authority(directory)
-    pair = authority.sign("server", dns=("localhost",), addresses=("127.0.9.9",))
+    pair = authority.sign("server", dns=("localhost",), addresses=(host,))
     files = f"cert_file={pair.cert}&key_file={pair.key}"
     client = directory / "client.properties"
     client.write_text(CLIENT.format(ca=authority.ca, password=PASSWORD))
-    listener = f"kafka://127.0.9.9:9092?name=public&protocol=SASL_SSL&{files}"
-    node = Node(directory, "--listeners", listener, is_closed=True, host="127.0.9.9")
+    listener = f"kafka://{host}:9092?name=public&protocol=SASL_SSL&{files}"
+    node = Node(directory, "--listeners", listener, is_closed=True, host=host)
     node.start()
     try:
         with Admin(node.url, api_key=node.first_key) as admin:
             admin.call(accounts.CREATE_USER, name="boss", password=PASSWORD, roles=["admin"])
         base = ("--bootstrap-server", node.address, "--command-config", str(client))
-        told = [ask(jars, command, (*base, *given), wanted) for command, given, wanted in ASKED]
-        return all(told)
+        for command, given, wanted in ASKED:
+            yield _ask(jars, command, (*base, *given), wanted)
     finally:
         node.stop()
 
 
-def ask(jars: Path, command: str, arguments: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    call = ["java", "-cp", str(jars / "*"), command, *arguments]
+@dataclass(frozen=True)
+class Answer:
+    asked: tuple[str, ...]
+    is_right: bool
+    said: str
+
+    def __str__(self) -> str:
+        line = f"{'PASSED' if self.is_right else 'FAILED'} {' '.join(self.asked)}"
+        return line if self.is_right else f"{line}\n{self.said}"
+
+
+def _ask(jars: Path, command: str, arguments: tuple[str, ...], wanted: tuple[str, ...]) -> Answer:
+    call = ["java", *JVM, "-cp", str(jars / "*"), command, *arguments]
     done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
     is_right = done.returncode == 0 and all(each in done.stdout for each in wanted)
     is_right = is_right and (bool(wanted) or "alice" not in done.stdout)
-    print("PASSED" if is_right else "FAILED", command.rpartition(".")[2], *arguments[4:], flush=True)
-    if not is_right:
-        print(done.stdout, done.stderr)
-    return is_right
+    return Answer((command.rpartition(".")[2], *arguments[4:]), is_right, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

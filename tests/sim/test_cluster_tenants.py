@@ -106,6 +106,31 @@ def test_nodes_that_make_topics_at_once_do_not_exceed_the_quota_of_a_tenant() ->
     Simulation(seed=2, nodes=3, cluster=True).run(scenario, limit="2m")
 
 
+def test_nodes_that_place_schedules_at_once_do_not_exceed_the_quota_of_a_tenant() -> None:
+    async def scenario(sim: Simulation) -> None:
+        await sim.let_pass("2s")
+        first = sim.nodes[0].broker
+        assert await answer(sim, partial(first.tenants.create, Tenant("acme", "Acme"))) is None
+        quotas = ChangeTenant("acme", quotas={"max_recurring_schedules": 4})
+        assert await answer(sim, partial(first.tenants.change, quotas)) is None
+        topic_id = first.topics.new_id()
+        made = await answer(sim, partial(first.topics.submit, CreateTopic("acme~orders", topic_id, 1)))
+        assert made.code is Code.NONE
+        await sim.let_pass("1s")
+
+        async def place(node: SimulatedNode, number: int) -> Code:
+            store: Any = node.broker.tenants._store
+            command = PlaceSchedule(f"acme~{node.name}-{number}", topic_id, 0)
+            code: Code = (await answer(sim, partial(store.submit, command))).code
+            return code
+
+        codes = await asyncio.gather(*(place(node, number) for node in sim.nodes for number in range(3)))
+        assert sorted(codes) == [Code.NONE] * 4 + [Code.POLICY_VIOLATION] * 5
+        assert not sim.loop.exceptions
+
+    Simulation(seed=3, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
 def test_what_a_tenant_stores_and_its_groups_count_on_all_nodes() -> None:
     """Bytes within seconds, groups at once."""
 

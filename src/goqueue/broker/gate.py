@@ -23,7 +23,7 @@ from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Pr
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy, Tenant, tenant_said
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -156,6 +156,10 @@ class Gate:
     def enter(self, tenant: str) -> Callable[[], None] | None:
         """Somebody takes a connection of a tenant, and leaves by what is returned. QuotaExceeded: there is none."""
         return self._broker.tenants.seats.enter(tenant)
+
+    def tenant(self, name: str) -> Tenant | None:
+        """Whose a name is that is kept; None: it is of the default tenant."""
+        return self._broker.tenants.all().get(tenant_said(name))
 
     @classmethod
     def trusted(cls, broker: Broker, forwarding: Forwarding | None = None) -> "Gate":

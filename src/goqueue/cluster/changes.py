@@ -110,7 +110,9 @@ class Changes:
         changes = [self._change(fact) for fact in facts]
         compares = tuple(Compare(key, self._mirror.revision_of(key)) for key, _ in changes)
         compares += self._tenants_as_known({tenant_of_fact(fact) for fact in facts})
-        return Step(compares, tuple(Put(key, value) for key, value in changes))
+        counted = {tenant_said(fact.name): fact.name for fact in facts if isinstance(fact, SchedulePlaced)}
+        puts = [put for name in counted.values() for put in self._counted(name)[1]]
+        return Step(compares, (*(Put(key, value) for key, value in changes), *puts))
 
     def _tenants_as_known(self, tenants: Iterable[str]) -> tuple[Compare, ...]:
         """Nothing is made for a tenant that another node has begun to delete meanwhile."""
@@ -118,7 +120,7 @@ class Changes:
         return tuple(Compare(key, self._mirror.revision_of(key)) for key in keys)
 
     def _counted(self, name: str) -> tuple[tuple[Compare, ...], tuple[Put, ...]]:
-        """Of a topic of a tenant that may have so many: each one that is made, or gets more partitions, changes the
+        """Of a topic or a schedule of a tenant that may have so many: each that is made, or gets more, changes the
         revision of the tenant. So of two nodes that both have room for the last one, one looks again."""
         tenant = tenant_said(name)
         found = self._mirror.find(TenantKey(tenant))

@@ -2,7 +2,8 @@
 batch, so that "the bootstrap key ends when there is an admin" is one moment.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from hmac import compare_digest
 from types import MappingProxyType
 from typing import ClassVar
@@ -18,7 +19,7 @@ from goqueue.model.access import Rule
 from goqueue.model.accounts import SECRETS_MAX, AccessImage, ApiKey, KeySecret, User
 from goqueue.model.codes import Code
 from goqueue.model.secret import hides
-from goqueue.model.tenancy import MARK, TenantStatus, tenant_said
+from goqueue.model.tenancy import MARK, TenantLimit, TenantStatus, tenant_said
 
 USER_KEY, API_KEY, RULE_KEY = b"\0user/", b"\0key/", b"\0rule/"  # no topic can be called that
 ACCOUNTS_MAX = 10_000
@@ -192,6 +193,16 @@ class Accounts:
         """Why nothing can be made for this tenant; None: it can."""
         return self._tenants.closed(tenant_id)
 
+    def _full(self, what: str, tenants: Iterable[str], tenant_id: str) -> AccountResult | None:
+        """Why there can be no more of these for a tenant. `tenants`: of each that there is."""
+        counts = Counter(tenants)
+        if counts.total() >= ACCOUNTS_MAX:
+            return AccountResult(Code.POLICY_VIOLATION, f"there are {ACCOUNTS_MAX} {what}, and there can be no more")
+        tenant = self._tenants.by_id.get(tenant_id)
+        if tenant is None or counts[tenant_id] < tenant.most(TenantLimit.ACCOUNTS, ACCOUNTS_MAX):
+            return None
+        return AccountResult(Code.POLICY_VIOLATION, f"{tenant.full_words(TenantLimit.ACCOUNTS, ACCOUNTS_MAX)} {what}")
+
     def _change_user(self, command: ChangeUser) -> tuple[list[Fact], AccountResult]:
         before = self._users.get(command.name)
         if before is None and (closed := self.closed(tenant_said(command.name))):
@@ -213,10 +224,10 @@ class Accounts:
                 if before is None
                 else ([UserForgotten(command.name)], AccountResult())
             )
-        if before is None and len(self._users) >= ACCOUNTS_MAX:
-            return [], _too_many("users")
+        if before is None and (full := self._full("users", map(tenant_said, self._users), tenant_said(command.name))):
+            return [], full
         facts: list[Fact] = [] if after == before else [UserStored(after)]
-        return [*facts, *self._ends(after.roles)], AccountResult()
+        return [*facts, *self._ends(after.roles, tenant_said(after.name))], AccountResult()
 
     def _create_key(self, key: ApiKey) -> tuple[list[Fact], AccountResult]:
         before = self._keys.get(key.key_id)
@@ -224,14 +235,14 @@ class Accounts:
             return [], AccountResult() if before == key else _taken("key", key.key_id)
         if closed := self.closed(key.tenant):
             return [], closed
-        if len(self._keys) >= ACCOUNTS_MAX:
-            return [], _too_many("keys")
+        if full := self._full("keys", (each.tenant for each in self._keys.values()), key.tenant):
+            return [], full
         lasts = () if key.is_bootstrap or key.expires_ms else key.roles
-        return [KeyStored(key), *self._ends(lasts)], AccountResult()
+        return [KeyStored(key), *self._ends(lasts, key.tenant)], AccountResult()
 
-    def _ends(self, roles: tuple[str, ...]) -> list[Fact]:
-        """Bootstrap keys end with the first lasting admin."""
-        if ADMIN not in roles:
+    def _ends(self, roles: tuple[str, ...], tenant_id: str) -> list[Fact]:
+        """Bootstrap keys end with the first lasting admin of the cluster: a tenant's could not take their place."""
+        if ADMIN not in roles or tenant_id in self._tenants.by_id:
             return []
         return [KeyForgotten(each.key_id) for each in self._keys.values() if each.is_bootstrap]
 
@@ -260,8 +271,11 @@ class Accounts:
                 new.setdefault(said(rule), rule)
         if closed := next(filter(None, (self.closed(rule.tenant) for rule in new.values())), None):
             return [], closed
-        if len(self._rules) + len(new) > ACCOUNTS_MAX:
-            return [], _too_many("rules")
+        tenants = [each.tenant for each in self._rules.values()]
+        for rule in new.values():
+            if full := self._full("rules", tenants, rule.tenant):
+                return [], full
+            tenants.append(rule.tenant)
         return [RuleStored(rule) for rule in new.values()], AccountResult()
 
     def apply(self, fact: AccountFact) -> None:
@@ -319,7 +333,3 @@ def _none(what: str, name: str) -> AccountResult:
 
 def _taken(what: str, name: str) -> AccountResult:
     return AccountResult(Code.DUPLICATE_RESOURCE, f"{what} {name!r} already exists")
-
-
-def _too_many(what: str) -> AccountResult:
-    return AccountResult(Code.POLICY_VIOLATION, f"there are {ACCOUNTS_MAX} {what}, and there can be no more")

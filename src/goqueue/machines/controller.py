@@ -45,13 +45,15 @@ from goqueue.model.errors import InvalidName, InvalidOption
 from goqueue.model.names import check_kept_name, collision_key
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.refusal import Refused
-from goqueue.model.tenancy import RETENTION, full, tenant_said
+from goqueue.model.tenancy import RETENTION, SHARE, TenantLimit, full, tenant_said
 from goqueue.model.topics import LABELS, Topic, check_together, parse_option
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 DEDUP = frozenset({"dedup.ms", "dedup.scope"})
+SCHEDULES_SHARED = 40_000
+"""Recurring schedules, of which each tenant has its share."""
 
 
 class Controller:
@@ -194,13 +196,14 @@ class Controller:
         others = self._partitions - (0 if before is None else before.partitions)
         if refusal := self._limits.refusal(partitions, others):
             return Result(Code.INVALID_PARTITIONS, refusal)
-        tenant = self.access.tenants.get(tenant_said(name))
-        if tenant is None or not tenant.is_counted or is_own:
+        tenant, bound = self.access.tenants.get(tenant_said(name)), self._limits.in_all
+        is_far = self._partitions + partitions <= bound // SHARE
+        if tenant is None or is_own or (is_far and not tenant.is_counted):
             return None
         prefix = full(tenant.tenant_id, "")
         its = [each for each in self._topics.values() if each.name.startswith(prefix)]
         sizes = [each.partitions for each in its if each.name != name]
-        refusal = tenant.refusal(sizes, partitions, is_new=before is None)
+        refusal = tenant.refusal(sizes, partitions, bound, is_new=before is None)
         return Result(Code.POLICY_VIOLATION, refusal) if refusal else None
 
     def _delete(self, command: DeleteTopic) -> tuple[list[Fact], Result]:
@@ -224,6 +227,12 @@ class Controller:
         topic = next(topics, None)
         if topic is None or not 0 <= command.partition < topic.partitions:
             return [], Result(Code.UNKNOWN_TOPIC_OR_PARTITION, f"the topic of {command.name!r} is gone")
+        tenant = self.access.tenants.get(tenant_said(command.name))
+        if tenant is not None and command.name not in self._schedules:
+            prefix = full(tenant.tenant_id, "")
+            has = sum(1 for name in self._schedules if name.startswith(prefix))
+            if has >= tenant.most(TenantLimit.SCHEDULES, SCHEDULES_SHARED):
+                return [], Result(Code.POLICY_VIOLATION, tenant.full_words(TenantLimit.SCHEDULES, SCHEDULES_SHARED))
         return [SchedulePlaced(command.name, command.topic_id, command.partition)], Result(topic=topic_of(topic))
 
     def _add_partitions(self, command: AddPartitions) -> TopicStored | Result:

@@ -47,9 +47,20 @@ class TenantLimit(StrEnum):
     MEMBERS = "max_consumers_per_group"
     CONNECTIONS = "max_connections"
     """To each node."""
+    SCHEDULES = "max_recurring_schedules"
+    SCHEMAS = "max_schemas"
+    """Versions of all subjects."""
+    ACCOUNTS = "max_accounts"
+    """Of users, of keys and of rules each."""
+    OPEN_TRANSACTIONS = "max_open_transactions"
+    """At each node: begun over HTTP or gRPC, and not written to yet."""
+    SHARE_SESSIONS = "max_share_sessions"
+    """To each node."""
 
 
-COUNTS = (TenantLimit.TOPICS, TenantLimit.PARTITIONS, TenantLimit.PARTITIONS_OF_TOPIC)
+COUNTS = (TenantLimit.TOPICS, TenantLimit.PARTITIONS, TenantLimit.PARTITIONS_OF_TOPIC, TenantLimit.SCHEDULES)
+SHARE = 4
+"""Of what there is for all together, a tenant without a limit of its own may take one part of so many."""
 
 
 class TenantStatus(StrEnum):
@@ -78,8 +89,16 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def is_counted(self) -> bool:
-        """How many topics or partitions it has is limited."""
+        """How many topics, partitions or recurring schedules it has is limited."""
         return any(each in self.quotas for each in COUNTS)
+
+    def most(self, key: TenantLimit, bound: int) -> int:
+        """How many it may have of what there are `bound` for all together."""
+        return self.quotas.get(key, bound // SHARE)
+
+    def full_words(self, key: TenantLimit, bound: int) -> str:
+        """What whoever wants one more is told."""
+        return f"the quota {key} of the tenant is {self.most(key, bound)}, and it has as many"
 
     def retention(self, overrides: Mapping[str, str], default_ms: int, *, is_asked: bool) -> str | None:
         """What the option retention.ms of a topic has to be, where nobody says; None: as it is. Refused: it is asked
@@ -96,16 +115,17 @@ class Tenant(msgspec.Struct, frozen=True):
             raise Refused(Code.POLICY_VIOLATION, f"{words}; {RETENTION} would be {wanted_ms}")
         return str(limit_ms) if text is None else None
 
-    def refusal(self, sizes: Collection[int], partitions: int, *, is_new: bool) -> str:
+    def refusal(self, sizes: Collection[int], partitions: int, bound: int, *, is_new: bool) -> str:
         """Why it cannot have one more topic with so many partitions, or one that it has cannot get as many; empty: it
-        can. `sizes`: of the others that it has."""
+        can. `sizes`: of the others that it has. `bound`: of partitions of all together."""
         wanted = {
             TenantLimit.TOPICS: len(sizes) + 1 if is_new else 0,
             TenantLimit.PARTITIONS: sum(sizes) + partitions,
             TenantLimit.PARTITIONS_OF_TOPIC: partitions,
         }
+        limits = {**self.quotas, TenantLimit.PARTITIONS: self.most(TenantLimit.PARTITIONS, bound)}
         for key, count in wanted.items():
-            limit = self.quotas.get(key)
+            limit = limits.get(key)
             if limit is not None and count > limit:
                 return f"the quota {key} of the tenant is {limit}, and it would be {count}"
         return ""

@@ -373,9 +373,10 @@ class State:
         coordinators.here(request.number).submit(command, on_reply)
 
     def _schemas(self) -> Schemas:
+        make = partial(SchemaMachine, lambda: self._store.access.tenants)
         if self.roles is None:
-            return Schemas(self._open("@schemas", SchemaMachine, SCHEMA_FACTS).here(0))
-        kept = Kept[int, SchemaMachine]("schemas", lambda _number, _replica: SchemaMachine(), SCHEMA_FACTS, False)
+            return Schemas(self._open("@schemas", make, SCHEMA_FACTS).here(0))
+        kept = Kept[int, SchemaMachine]("schemas", lambda _number, _replica: make(), SCHEMA_FACTS, False)
         coordinators = self._spread(kept)
         standbys = self._shards["schemas"].standbys
         return Schemas(SpreadSchemas(coordinators, lambda: standbys.get(0)))

@@ -9,6 +9,8 @@ from functools import partial
 from goqueue.model.quotas import QuotaExceeded
 from goqueue.model.tenancy import DEFAULT_TENANT, Tenant, TenantLimit
 
+CONNECTIONS_SHARED = 10_000
+"""As many as the HTTP and the gRPC listeners take of all together; Kafka takes twice as many."""
 RETRY_MS = 1000
 """When somebody may have left."""
 
@@ -22,8 +24,7 @@ class Seats:
 
     def renew(self, tenants: Mapping[str, Tenant]) -> None:
         """Whoever is there stays."""
-        limits = {name: each.quotas.get(TenantLimit.CONNECTIONS) for name, each in tenants.items()}
-        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        self._limits = {name: each.most(TenantLimit.CONNECTIONS, CONNECTIONS_SHARED) for name, each in tenants.items()}
 
     def taken(self, tenant_id: str) -> int:
         return self._taken[tenant_id]

@@ -18,7 +18,7 @@ from goqueue.model.again import Again
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.model.tenancy import tenant_of
+from goqueue.model.tenancy import Tenant, TenantLimit, full, tenant_of, tenant_said
 from goqueue.model.transactions import Placed, Producer, Writer
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage
@@ -60,7 +60,7 @@ class TransactionSteps:
         publisher: Publisher,
         sender: Sender,
         clock: Clock,
-        tenants: Callable[[], Mapping[str, object]],
+        tenants: Callable[[], Mapping[str, Tenant]],
     ) -> None:
         self._tenants = tenants
         self._transactions = transactions
@@ -165,7 +165,7 @@ class TransactionSteps:
                     raise Refused(
                         Code.CONCURRENT_TRANSACTIONS, f"a transaction of {known.transactional_id!r} is open already"
                     )
-                self._make_room()
+                self._make_room(known.transactional_id)
             except GoQueueError as error:
                 on_begun(error)
                 return
@@ -180,15 +180,29 @@ class TransactionSteps:
             return
         self._transactions.when_settled(name, begin)
 
-    def _make_room(self) -> None:
-        if len(self.begun) < BEGUN_MAX:
+    def _make_room(self, wanted: str) -> None:
+        tenant = self._tenants().get(tenant_said(wanted))
+        if not self._is_full(tenant):
             return
-        for name in list(self.begun):
+        names = list(self.begun) if tenant is None else self._names_of(tenant)
+        for name in names:
             known = self._transactions.peek().get(name)
             if known is None or known.state is State.ONGOING or not self.is_begun(known):
                 del self.begun[name]
-        if len(self.begun) >= BEGUN_MAX:
-            raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{BEGUN_MAX} transactions were begun and not used")
+        if self._is_full(tenant):
+            words = f"{BEGUN_MAX} transactions were begun and not used"
+            told = words if tenant is None else tenant.full_words(TenantLimit.OPEN_TRANSACTIONS, BEGUN_MAX)
+            raise Refused(Code.CONCURRENT_TRANSACTIONS, told)
+
+    def _is_full(self, tenant: Tenant | None) -> bool:
+        if tenant is None or len(self.begun) >= BEGUN_MAX:
+            return len(self.begun) >= BEGUN_MAX
+        return len(self._names_of(tenant)) >= tenant.most(TenantLimit.OPEN_TRANSACTIONS, BEGUN_MAX)
+
+    def _names_of(self, tenant: Tenant) -> list[str]:
+        """Those that a tenant has begun, up to as many as it may."""
+        prefix, most = full(tenant.tenant_id, ""), tenant.most(TenantLimit.OPEN_TRANSACTIONS, BEGUN_MAX)
+        return [name for name in self.begun.page(prefix, most) if name.startswith(prefix)]
 
     def add_partition(
         self, producer: Producer, topic: str, partition: int, on_added: Callable[[GoQueueError | None], None]

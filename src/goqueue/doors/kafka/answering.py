@@ -61,6 +61,15 @@ class Answering(asyncio.BufferedProtocol):
     def is_idle(self) -> bool:
         return not self.replies
 
+    @property
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of its requests that have not been answered."""
+        return self._waiting_bytes
+
     def expect_reply(self, requests: int = 1, size: int = 0) -> Reply:
         """The place of the answer to the next request, or to so many of them. For use while a frame is handled.
         `size`: how many bytes of it are kept until then."""

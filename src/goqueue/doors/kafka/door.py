@@ -20,6 +20,7 @@ from goqueue.doors.kafka.sasl import SaslExchange, host_of
 from goqueue.doors.kafka.seating import Seating
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.surroundings import Timer
+from goqueue.doors.kafka.waiting import who_goes
 from goqueue.model.access import OPEN
 from goqueue.model.audit import Asked
 from goqueue.model.codes import Code
@@ -90,7 +91,7 @@ class KafkaDoor:
         self._servers: list[Listener] = []
         self.endpoints: list[Endpoint] = []
         """What the clients of each listener are told, in the order in which they were opened."""
-        self._sessions = ShareSessions()
+        self._sessions = ShareSessions(tenant=gate.tenant)
         self._seating = Seating(gate)
         self._run = ProduceRun()
         self._strangers: dict[Connection, Timer] = {}
@@ -263,7 +264,8 @@ class KafkaDoor:
                 self._charge(connection, request, len(frame))
             self._carry_out(offered, request, frame)
             if self.waiting_bytes > self._limits.waiting_bytes_max and size and request.reply.buffers is None:
-                self.complain(connection, "as many requests wait for their replies as may: come back later")
+                who = who_goes(self.connections, connection)
+                self.complain(who, "as many requests wait for their replies as may: come back later")
             spent_s = self._clock.monotonic_s() - started_s
             if request.allowance is not None:
                 request.spent(request.allowance, spent_s)

@@ -5,6 +5,7 @@ that is as if it had never been delivered; after a lost connection it counts as 
 its consumers must come to an end.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from goqueue.broker.queues.consumer_leases import ConsumerLeases
@@ -14,6 +15,7 @@ from goqueue.machines.deliveries.commands import How
 from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.refusal import Refused
+from goqueue.model.tenancy import Tenant, TenantLimit, tenant_said
 from goqueue.wire.kafka.notation import INT32_MAX
 
 OPEN_EPOCH, CLOSE_EPOCH = 0, -1
@@ -66,8 +68,14 @@ class ShareSession:
 class ShareSessions:
     """Invariant: `_by_connection` has the sessions of `_by_member`, each under the connection it was used on last."""
 
-    def __init__(self, sessions_max: int = SESSIONS_MAX) -> None:
+    def __init__(
+        self, sessions_max: int = SESSIONS_MAX, tenant: Callable[[str], Tenant | None] = lambda name: None
+    ) -> None:
+        """`tenant`: whose a group is."""
         self._sessions_max = sessions_max
+        self._tenant = tenant
+        self._counts: Counter[str] = Counter()
+        """By tenant, or what looks like one."""
         self._by_member: dict[tuple[str, str], ShareSession] = {}
         self._by_connection: dict[Connection, dict[ShareSession, None]] = {}
 
@@ -97,9 +105,20 @@ class ShareSessions:
             self._remove(before)
         elif len(self._by_member) >= self._sessions_max:
             raise Refused(Code.SHARE_SESSION_LIMIT_REACHED, f"there are {self._sessions_max} sessions")
+        else:
+            self._check_share(session.key[0])
         self._by_member[session.key] = session
+        self._counts[tenant_said(session.key[0])] += 1
         self._by_connection.setdefault(session.connection, {})[session] = None
         return session
+
+    def _check_share(self, group: str) -> None:
+        tenant = self._tenant(group)
+        if tenant is not None:
+            most = tenant.most(TenantLimit.SHARE_SESSIONS, self._sessions_max)
+            if self._counts[tenant.tenant_id] >= most:
+                words = tenant.full_words(TenantLimit.SHARE_SESSIONS, self._sessions_max)
+                raise Refused(Code.SHARE_SESSION_LIMIT_REACHED, words)
 
     def close(self, session: ShareSession) -> None:
         """Its member is done."""
@@ -114,6 +133,7 @@ class ShareSessions:
 
     def _remove(self, session: ShareSession) -> None:
         del self._by_member[session.key]
+        self._counts[tenant_said(session.key[0])] -= 1
         self._unbind(session)
         session.end()
 

@@ -4,7 +4,8 @@ not even after its schema was deleted for good: readers may still hold messages 
 Whether a schema is one, and whether it is compatible, is found out before a command comes here: that needs libraries.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from heapq import nsmallest
 
 import msgspec
@@ -31,7 +32,7 @@ from goqueue.machines.schemas.facts import (
 )
 from goqueue.model import registry_words as words
 from goqueue.model.schemas import EVERYWHERE, Level, Mode, Reference, RegistryCode, SchemaKind
-from goqueue.model.tenancy import MARK, tenant_said
+from goqueue.model.tenancy import MARK, Tenant, TenantLimit, tenant_said
 
 SCHEMAS_MAX = 100_000
 ID_MAX = (1 << 31) - 1
@@ -42,7 +43,10 @@ Decided = tuple[list[Fact], Result]
 
 
 class SchemaMachine:
-    def __init__(self) -> None:
+    def __init__(self, tenants: Callable[[], Mapping[str, Tenant]] = dict) -> None:
+        self._tenants = tenants
+        self._versions: Counter[str] = Counter()
+        """Of all subjects, by tenant."""
         self._schemas: dict[int, NewSchema] = {}
         self._ids: dict[Identity, list[int]] = {}
         """One for each tenant that has it."""
@@ -143,7 +147,7 @@ class SchemaMachine:
         for each in self.versions(subject):
             if each.schema_id == known_id and command.version in (0, each.version):
                 return Result(schema_id=each.schema_id, version=each.version)
-        refusal = self._check_import(command, known_id)
+        refusal = self._check_import(command, known_id) or self._check_share(subject)
         if refusal is not None:
             return refusal
         facts: list[Fact] = []
@@ -153,6 +157,12 @@ class SchemaMachine:
         version = command.version or max(self._subjects.get(subject, {}), default=0) + 1
         facts.append(VersionStored(subject, version, schema_id))
         return facts, Result(schema_id=schema_id, version=version)
+
+    def _check_share(self, subject: str) -> Result | None:
+        tenant = self._tenants().get(tenant_said(subject))
+        if tenant is None or self._versions[tenant.tenant_id] < tenant.most(TenantLimit.SCHEMAS, SCHEMAS_MAX):
+            return None
+        return Result(RegistryCode.OPERATION_NOT_PERMITTED, tenant.full_words(TenantLimit.SCHEMAS, SCHEMAS_MAX))
 
     def _check_import(self, command: Register, known_id: int | None) -> Result | None:
         wanted = command.schema_id
@@ -287,6 +297,7 @@ class SchemaMachine:
             case VersionStored():
                 self._forget_version(fact.subject, fact.version)
                 self._subjects.setdefault(fact.subject, {})[fact.version] = fact
+                self._versions[tenant_said(fact.subject)] += 1
                 self._uses.setdefault(fact.schema_id, set()).add((fact.subject, fact.version))
             case LevelStored():
                 self._levels[fact.subject] = fact.level
@@ -317,6 +328,7 @@ class SchemaMachine:
         found = versions.pop(version, None)
         if found is None:
             return
+        self._versions[tenant_said(subject)] -= 1
         if not versions:
             del self._subjects[subject]
         uses = self._uses[found.schema_id]

@@ -63,7 +63,10 @@ MessageRate = Annotated[
 Number = Annotated[
     Annotated[int, Meta(ge=0, le=10**6)] | UnsetType | None, Meta(examples=[100], description="null: no limit")
 ]
-
+Shared = Annotated[
+    Annotated[int, Meta(ge=0, le=10**6)] | UnsetType | None,
+    Meta(examples=[1000], description="null: a quarter of what there is for all tenants together"),
+]
 Size = Annotated[
     Annotated[int, Meta(ge=0, le=2**60)] | UnsetType | None,
     Meta(examples=[1048576], description="In bytes; null: no limit"),
@@ -80,7 +83,7 @@ class TenantQuotaChange(Body):
     publish_bytes_rate_limit: Rate = UNSET
     consume_bytes_rate_limit: Rate = UNSET
     max_topics: Number = UNSET
-    max_total_partitions: Number = UNSET
+    max_total_partitions: Shared = UNSET
     max_partitions_per_topic: Number = UNSET
     max_storage_bytes: Size = UNSET
     max_message_size_bytes: Size = UNSET
@@ -88,7 +91,12 @@ class TenantQuotaChange(Body):
     max_retention_hours: Hours = UNSET
     max_consumer_groups: Number = UNSET
     max_consumers_per_group: Number = UNSET
-    max_connections: Number = UNSET
+    max_connections: Shared = UNSET
+    max_recurring_schedules: Shared = UNSET
+    max_schemas: Shared = UNSET
+    max_accounts: Shared = UNSET
+    max_open_transactions: Shared = UNSET
+    max_share_sessions: Shared = UNSET
 
 
 class TenantQuotas(Reply):
@@ -107,6 +115,11 @@ class TenantQuotas(Reply):
     max_consumer_groups: Annotated[int | None, Meta(description="Groups of all kinds")]
     max_consumers_per_group: Annotated[int | None, Meta(description="Members of one group")]
     max_connections: Annotated[int | None, Meta(description="To each node: of Kafka clients, and requests that last")]
+    max_recurring_schedules: Annotated[int | None, Meta(description="Schedules that recur")]
+    max_schemas: Annotated[int | None, Meta(description="Versions of all subjects")]
+    max_accounts: Annotated[int | None, Meta(description="Users, keys and rules: of each so many")]
+    max_open_transactions: Annotated[int | None, Meta(description="At each node: begun over HTTP or gRPC and not used")]
+    max_share_sessions: Annotated[int | None, Meta(description="To each node: of members of share groups over Kafka")]
 
 
 class TenantUsage(Reply):

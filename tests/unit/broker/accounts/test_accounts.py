@@ -19,6 +19,7 @@ from goqueue.model.credentials import NotAuthenticated, Principal
 from goqueue.model.refusal import Refused
 from goqueue.model.scram import Mechanism, Salted, Verifier, salted_password
 from goqueue.model.secret import Secret
+from goqueue.model.tenancy import Tenant
 from goqueue.ports.dice import system_dice
 from goqueue.testing import MemoryDisk, broker
 from tests.unit.testing.loops import in_loop
@@ -165,6 +166,19 @@ async def test_the_bootstrap_key_ends_with_the_first_lasting_admin() -> None:
         assert first.key_id in house.accounts.image.keys
         await house.user("root", "secret", "admin")
         assert first.key_id not in house.accounts.image.keys
+
+
+@in_loop
+async def test_the_bootstrap_key_outlives_admins_of_tenants_who_could_not_take_its_place() -> None:
+    async with broker() as b:
+        house = House(b)
+        first = ApiKey("k0123456789abcdef", "bootstrap", (KeySecret(bytes(32)),), ("admin",), is_bootstrap=True)
+        await house.ask(lambda done: house.accounts.store_key(first, done))
+        await house.ask(lambda done: b.broker.tenants.create(Tenant("acme", "acme"), done))
+        await house.user("acme~boss", "secret", "admin")
+        theirs = ApiKey("k1123456789abcdef", "theirs", (KeySecret(bytes(31) + b"1"),), ("admin",), tenant="acme")
+        await house.ask(lambda done: house.accounts.store_key(theirs, done))
+        assert first.key_id in house.accounts.image.keys
 
 
 @in_loop
