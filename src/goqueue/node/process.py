@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import uvloop
 
 from goqueue.model.errors import CannotJoin, GoQueueError, InvalidSettings
 from goqueue.model.listener import Api
+from goqueue.model.own_version import own_version
 from goqueue.node.bootstrap import FirstKey
 from goqueue.node.doors import DoorStaysShut
 from goqueue.node.environment import take_bootstrap_key
@@ -144,7 +144,7 @@ def _announce(settings: Settings, opened: Opened, first_key: FirstKey | None) ->
     if settings.ready_file:
         facts: dict[str, object] = {
             "pid": os.getpid(),
-            "version": version("goqueue"),
+            "version": own_version(),
             "data_dir": str(data_dir),
             **opened.doors,
         }
@@ -177,7 +177,7 @@ def _welcome(settings: Settings, data_dir: Path, opened: Opened, first_key: Firs
         doors = f"  kafka {opened.kafka}\n  http  http://{opened.http}\n  grpc  {opened.grpc}\n"
     dev = "  --dev: everybody on this machine may do everything; nobody else can connect.\n"
     return (
-        f"GoQueue {version('goqueue')} is running.\n"
+        f"GoQueue {own_version()} is running.\n"
         f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
         f"opened in {opened.seconds} s{failed}\n"
         f"{dev if settings.dev is Switch.ON else ''}{doors}{_how_to_come_in(settings, opened, first_key)}"
