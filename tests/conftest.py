@@ -59,11 +59,34 @@ class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """Each worker takes the next test when it is done with one. Those on Spark are taken as two wholes, and first: the
     tests of a worker share a session, and take longest. Each of the two leaves half a core idle."""
 
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        self._places: dict[Any, dict[str, int]] = {}
+        """Of each worker where its tests stand in its collection."""
+
     def _split_scope(self, nodeid: str) -> str:
         name = nodeid.partition("integration/spark/")[2]
         if not name:
             return nodeid
         return "Spark: jobs and sink" if name.startswith(JOBS_AND_SINK) else "Spark: the rest"
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forgets what is done: else each test that ends is followed by a look at all that ended before."""
+        nodeid = self.registered_collections[node][item_index]
+        scope = self._split_scope(nodeid)
+        unit = self.assigned_work[node][scope]
+        unit[nodeid] = True
+        if all(unit.values()):
+            del self.assigned_work[node][scope]
+        self._reschedule(node)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        """As it was, but that it need not look through all tests for each of them."""
+        scope, unit = self.workqueue.popitem(last=False)
+        self.assigned_work[node][scope] = unit
+        if node not in self._places:
+            self._places[node] = {nodeid: at for at, nodeid in enumerate(self.registered_collections[node])}
+        node.send_runtest_some([self._places[node][nodeid] for nodeid, is_done in unit.items() if not is_done])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneAtATime:

@@ -11,6 +11,7 @@ from goqueue.client.admin import Admin
 from goqueue.client.producer import Producer
 from goqueue.testing.simulated_node import SimulatedNode
 from goqueue.testing.simulation import Process, Simulation
+from tests.layers import rows_in_layers
 
 ORDERS = "orders"
 PARTITIONS = 6
@@ -70,7 +71,10 @@ async def longest_gap(sim: Simulation, fault: Fault, under_way: int = 1) -> floa
 
 @pytest.mark.parametrize(
     ("seed", "fault", "under_way", "seconds_max"),
-    [(5, stop, 1, 0.3), (5, kill, 1, 2.0), (5, vanish, 1, 5.0), (6, vanish, 1, 5.0), (5, stand_still, 5, 4.0)],
+    rows_in_layers(
+        [(5, stop, 1, 0.3), (5, kill, 1, 2.0), (5, vanish, 1, 5.0), (6, vanish, 1, 5.0), (5, stand_still, 5, 4.0)],
+        first=2,
+    ),
     ids=["stop", "kill", "vanish", "vanish, asked for metadata too", "stand still, much under way"],
 )
 def test_a_client_waits_no_longer_than_this_when_a_leader_goes(

@@ -7,6 +7,7 @@ import pytest
 
 from goqueue.records.redrives import GROUP as REDRIVES
 from goqueue.testing.simulation import Simulation
+from tests.layers import in_layers
 from tests.sim.cluster_walk import ASKED_AT_THE_END, BY_NAME, OF_THE_NODE, Asked, walk, walk_as_tenant
 
 OF_ALL_TENANTS = {
@@ -49,7 +50,7 @@ def test_no_operation_is_left_out(told_alone: Told) -> None:
     assert {name for name, _ in told_alone} == BY_NAME.keys()
 
 
-@pytest.mark.parametrize("asked", [[0], [1], [2], [0, 1, 2]], ids=str)
+@pytest.mark.parametrize("asked", in_layers([[0, 1, 2], [0], [1], [2]], first=1), ids=str)
 def test_every_operation_is_answered_as_by_one_node_alone(told_alone: Told, asked: list[int]) -> None:
     told = walked(asked, nodes=3)
     assert [name for name, _ in told] == [name for name, _ in told_alone]

@@ -245,7 +245,7 @@ def after_each_error(kind: Any, error: int, kept_bytes: int) -> Iterator[tuple[s
     ("kind", "error", "kept_bytes"),
     [
         pytest.param("write", errno.EIO, 0, marks=pytest.mark.second_layer),
-        ("write", errno.ENOSPC, 40),
+        pytest.param("write", errno.ENOSPC, 40, marks=pytest.mark.second_layer),
         ("sync", errno.EIO, 0),
     ],
     ids=["write", "torn write", "sync"],

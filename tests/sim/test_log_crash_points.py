@@ -12,7 +12,7 @@ from tests.logs import SMALL, append, batch, numbered, open_log, stored
 from tests.sim.crashes import Trace, all_images, images
 
 SIZES = [10, 600, 40, 10, 1300, 20, 700, 30, 500, 900]
-PARTS = 4
+PARTS = 8
 """The crashes during recovery are many: they are split so that all cores have some."""
 
 
@@ -50,7 +50,7 @@ def check(disk: MemoryDisk, values: list[bytes], promised: int) -> Log:
 
 @pytest.mark.parametrize(
     "options",
-    [SMALL, replace(SMALL, checkpoint_bytes=100_000), replace(SMALL, index_interval_bytes=4096)],
+    in_layers([SMALL, replace(SMALL, checkpoint_bytes=100_000), replace(SMALL, index_interval_bytes=4096)], first=1),
     ids=["saved often", "saved late", "large blocks"],
 )
 def test_every_crash_point_leaves_a_prefix_with_all_that_was_synced(options: LogOptions) -> None:

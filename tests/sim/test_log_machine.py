@@ -248,9 +248,9 @@ class LongRareCheckpointMachine(RareCheckpointMachine):
 
 
 TestLogMachine = LogMachine.TestCase
-TestLogMachine.settings = settings_for(150)
+TestLogMachine.settings = settings_for(60)
 TestRareCheckpointMachine = RareCheckpointMachine.TestCase
-TestRareCheckpointMachine.settings = settings_for(150)
+TestRareCheckpointMachine.settings = settings_for(60)
 TestLongLogMachine = pytest.mark.second_layer(LongLogMachine.TestCase)
 TestLongLogMachine.settings = settings_for(600)
 TestLongRareCheckpointMachine = pytest.mark.second_layer(LongRareCheckpointMachine.TestCase)

@@ -11,6 +11,7 @@ from itertools import islice
 import pytest
 
 from goqueue.machines.transactions.commands import InitProducer
+from tests.layers import in_layers
 from tests.sim.crashes import images_by_file
 from tests.sim.lives import (
     LATE_MS,
@@ -80,7 +81,7 @@ def never_repeated(node: QueueNode, unanswered: list[Sender], new: Sender) -> No
     new.send_until_acked(node)
 
 
-@pytest.mark.parametrize("how", REPEATS)
+@pytest.mark.parametrize("how", in_layers(list(REPEATS), first=2))
 def test_every_acknowledged_delayed_record_fires_once_whatever_each_log_kept(how: str) -> None:
     life = schedules_then_syncs("disk")
     now_ms = life.node.clock.now_ms()
@@ -149,7 +150,7 @@ def test_delays_are_published_under_a_producer_of_their_own_whatever_each_log_ke
         assert again.values("orders") == [b"now", b"A"], label
 
 
-@pytest.mark.parametrize("how", REPEATS)
+@pytest.mark.parametrize("how", in_layers(list(REPEATS), first=2))
 def test_delays_of_a_topic_that_does_not_wait_for_the_disk_go_on_after_it_lost_its_end(how: str) -> None:
     """What was acknowledged from the page cache may be lost with it; nothing that comes later may be."""
     life = schedules_then_syncs("os")

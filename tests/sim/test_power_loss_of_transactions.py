@@ -16,6 +16,7 @@ from goqueue.wire.kafka.messages import produce
 from goqueue.wire.kafka.messages import transactions as wire
 from goqueue.wire.kafka.notation import Message
 from tests.brokers import TestBroker
+from tests.layers import in_layers
 from tests.sim.crashes import images_by_file
 from tests.unit.doors.kafka.share_members import House, topic_id
 from tests.unit.doors.kafka.transactional import Producer
@@ -98,7 +99,7 @@ PIPELINES: Sequence[tuple[Callable[[Producer], tuple[Message, int]], ...]] = [
 ]
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("pipeline", in_layers(PIPELINES, first=2))
 def test_no_transaction_hangs_whatever_each_log_kept(
     pipeline: tuple[Callable[[Producer], tuple[Message, int]], ...],
 ) -> None:

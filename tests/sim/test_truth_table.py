@@ -21,6 +21,7 @@ from goqueue.records.build import build_batch
 from goqueue.records.decode import DecodedRecord
 from goqueue.testing import MemoryDisk, PowerLost, VirtualClock
 from tests.brokers import TestBroker
+from tests.layers import half_in_each_layer
 
 TOPIC, GROUP = "orders", "workers"
 LEASE_MS = 10_000
@@ -284,10 +285,11 @@ topics = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@half_in_each_layer
+@settings(max_examples=60, deadline=None)
 @given(options=topics, plan=st.lists(steps, min_size=1, max_size=25), seed=st.integers(0, 2**32))
 def test_everything_one_message_may_carry_combined_survives_crashes(
-    options: dict[str, str], plan: list[Any], seed: int
+    half: int, options: dict[str, str], plan: list[Any], seed: int
 ) -> None:
     world = World({**options, "lease_ms": str(LEASE_MS), "attempts_max": str(ATTEMPTS_MAX)}, Random(seed))
     for name, argument in plan:

@@ -32,6 +32,7 @@ def test_the_version_has_one_place() -> None:
     assert [new for _, new in changed] == ['version = "9.8.7"']
 
 
+@pytest.mark.second_layer
 def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))

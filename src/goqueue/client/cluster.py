@@ -6,8 +6,7 @@ was lost is made again, each attempt a little later than the last.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from goqueue.client.addresses import join_address, parse_servers
@@ -28,6 +27,7 @@ from goqueue.client.sasl import authenticate
 from goqueue.client.security import Security
 from goqueue.model.codes import Code
 from goqueue.model.names import check_topic_name
+from goqueue.model.own_version import own_version
 from goqueue.ports.dice import Dice, system_dice
 from goqueue.ports.network import LoopNetwork, Network
 from goqueue.records.partitioners import DEFAULT, Partitioner, named
@@ -266,7 +266,7 @@ class Cluster:
         security, show = self._security, None
         if security is not None and security.has_credentials:
             show = partial(authenticate, security=security, dice=self.dice)
-        return await connect(address, self.client_id, self.clock, self._network, self.limits, _version(), show)
+        return await connect(address, self.client_id, self.clock, self._network, self.limits, own_version(), show)
 
     async def _any_connection(self) -> Connection:
         async with self._contact_lock:
@@ -384,11 +384,3 @@ def _topic(name: str, found: MetadataResponseTopic) -> Topic:
         tuple(one.leader_epoch for one in partitions),
         named(found.gq_partitioner),
     )
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("goqueue")
-    except PackageNotFoundError:  # run from its source
-        return "0"

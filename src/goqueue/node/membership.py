@@ -3,7 +3,6 @@
 import asyncio
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 
 from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.cluster.controller import ClusterController
@@ -22,6 +21,7 @@ from goqueue.cluster.unclean import UncleanElections, UncleanSteward
 from goqueue.model.errors import CannotJoin, DamagedFile
 from goqueue.model.listener import Api
 from goqueue.model.metadata import ClusterValue
+from goqueue.model.own_version import own_version
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.model.placements import HostPort, NodeInfo
 from goqueue.model.topics import Image
@@ -344,6 +344,6 @@ def _node_info(settings: Settings, directory: str, now_ms: int, ports: NodePorts
         directory=directory,
         boot=ports.boot_id,
         started_ms=now_ms,
-        version=version("goqueue"),
+        version=own_version(),
         listeners=tuple(told[Api.KAFKA]),
     )

@@ -120,22 +120,26 @@ class Node:
         self._oidc: Oidc | None = None
         self._watermarks: WatermarkSaving | None = None
 
-    async def open(self, stop: asyncio.Event | None = None) -> Opened:
+    async def open(self, stop: asyncio.Event | None = None, is_stopping: Callable[[], bool] = lambda: False) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked, OSError or DoorStaysShut
-        if that cannot be. `stop`: once it is set, a node of a cluster opens no more logs.
+        if that cannot be. `stop`: once it is set, a node of a cluster opens no more logs. `is_stopping`: a node of its
+        own, whose logs are opened before the loop goes on, asks this before each of them; OpeningStopped if so.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
             self._prepare()
+            assert self._directory is not None
             if self._settings.etcd:
                 await self._join()
+            else:
+                self._directory.begin_start(is_stopping)
             assembly = self._assemble()
+            self._directory.end_start()
             addresses = await self._open_doors(assembly.broker)
             self._metrics_export = metrics_export(self._settings, assembly.broker)
+            assert self._replicas is not None
             if self._membership is not None:
-                assert self._directory is not None
-                assert self._replicas is not None
                 self._membership.serve(assembly.broker.cluster)
                 if await _all_opened(assembly.broker.topics, stop or asyncio.Event()):
                     clear_leftovers(self._directory, self._replicas, self._membership.controller)
@@ -144,8 +148,6 @@ class Node:
         except BaseException:
             await self.close()
             raise
-        assert self._directory is not None
-        assert self._replicas is not None
         for report in self._directory.report:
             _tell(report)
         return Opened(

@@ -6,15 +6,16 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import uvloop
 
 from goqueue.model.errors import CannotJoin, GoQueueError, InvalidSettings
 from goqueue.model.listener import Api
+from goqueue.model.own_version import own_version
 from goqueue.node.bootstrap import FirstKey
 from goqueue.node.doors import DoorStaysShut
 from goqueue.node.environment import take_bootstrap_key
@@ -26,6 +27,7 @@ from goqueue.node.values import Switch
 from goqueue.ports.tls import BadCertificate
 from goqueue.records.native import load_codec
 from goqueue.storage.compaction_process import compact_in_process
+from goqueue.storage.data_directory import OpeningStopped
 from goqueue.storage.real_disk import RealDisk
 from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolve_format
 
@@ -56,13 +58,16 @@ def serve(settings: Settings) -> None:
 
 async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
-    stop_on_signals(stop)
+    is_stopping = stop_on_signals(stop)
     open_to_others = await _may_be_opened(settings)
     events.info("opening data directory", data_dir=str(settings.data_dir))
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, RealDisk(settings.data_dir), compact=compact, bootstrap_key=take_bootstrap_key())
     try:
-        opened = await node.open(stop)
+        opened = await node.open(stop, is_stopping)
+    except OpeningStopped:
+        events.info("stopped before all logs were open", data_dir=str(settings.data_dir))
+        return
     except (DoorStaysShut, CannotJoin, BadCertificate, InvalidSettings) as error:
         raise StartFailed(str(error)) from error
     except (GoQueueError, OSError) as error:
@@ -113,16 +118,25 @@ def _reason(error: Exception) -> str:
     return f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
 
 
-def stop_on_signals(stop: asyncio.Event) -> None:
-    def on_signal(number: signal.Signals) -> None:
-        if stop.is_set():
+def stop_on_signals(stop: asyncio.Event) -> Callable[[], bool]:
+    """Returns what tells whether one came, also while the loop does not get its turn, as when logs are opened."""
+    came: list[int] = []
+
+    def note(number: int, frame: object) -> None:  # noqa: ARG001  the shape of a handler
+        if came:
             os._exit(128 + number)  # a crash is safe at any moment, so a person who insists need not wait
-        events.info("stopping; a second signal stops at once", signal=number.name)
-        stop.set()
+        came.append(number)
+
+    def on_signal(number: signal.Signals) -> None:
+        if not stop.is_set():
+            events.info("stopping; a second signal stops at once", signal=number.name)
+            stop.set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal, number)
+        signal.signal(number, note)  # beside the loop's, which is told by a file descriptor
+    return lambda: bool(came)
 
 
 def _announce(settings: Settings, opened: Opened, first_key: FirstKey | None) -> None:
@@ -130,7 +144,7 @@ def _announce(settings: Settings, opened: Opened, first_key: FirstKey | None) ->
     if settings.ready_file:
         facts: dict[str, object] = {
             "pid": os.getpid(),
-            "version": version("goqueue"),
+            "version": own_version(),
             "data_dir": str(data_dir),
             **opened.doors,
         }
@@ -163,7 +177,7 @@ def _welcome(settings: Settings, data_dir: Path, opened: Opened, first_key: Firs
         doors = f"  kafka {opened.kafka}\n  http  http://{opened.http}\n  grpc  {opened.grpc}\n"
     dev = "  --dev: everybody on this machine may do everything; nobody else can connect.\n"
     return (
-        f"GoQueue {version('goqueue')} is running.\n"
+        f"GoQueue {own_version()} is running.\n"
         f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
         f"opened in {opened.seconds} s{failed}\n"
         f"{dev if settings.dev is Switch.ON else ''}{doors}{_how_to_come_in(settings, opened, first_key)}"

@@ -64,6 +64,7 @@ from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.coordinators import AllCoordinators, Coordinators
+from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.keeping import Keeping, Kept
 from goqueue.runtime.ledger import Ledger
 from goqueue.storage.known_shards import missing_shards, note_shards
@@ -98,11 +99,11 @@ class State:
         self._clock = clock
         self._dice = dice
         self._aside = aside
+        self._freeing = Freeing(clock.call_soon)
         self._meters = meters
         self._cluster = cluster = None if peering is None else peering.controller
         self.coordinators = AllCoordinators()
-        self._made = count()
-        """Machines of deliveries."""
+        self._machines_of_deliveries = count()
         self._is_new = True
         """Nothing was ever stored here: ledgers are made, and none is missed."""
         self._counts: GroupCounts
@@ -230,7 +231,7 @@ class State:
                 self._replicas.note_made_anew(replica)
             stored = Ledger(replica, kind, facts, self._aside)
             clock = SteadyClock(self._clock, stored.newest_ms) if is_steady else self._clock
-            opened.add(number, Coordinator(f"{kind}-{number}", make_machine, stored, clock))
+            opened.add(number, Coordinator(f"{kind}-{number}", make_machine, stored, clock, self._freeing))
         return opened
 
     def _sharded(
@@ -249,7 +250,7 @@ class State:
                 self._replicas.note_made_anew(replica)
             ledger = Ledger(replica, kind, facts, self._aside)
             clock = SteadyClock(self._clock, ledger.newest_ms)
-            return Coordinator(f"{kind}-{number}", lambda: make_machine(replica), ledger, clock)
+            return Coordinator(f"{kind}-{number}", lambda: make_machine(replica), ledger, clock, self._freeing)
 
         name, directory = f"{LEDGER_PREFIX}{kind}", self._replicas.directory
         opened = self.coordinators.add(Coordinators[int, M](kind, make))
@@ -267,7 +268,7 @@ class State:
         asking, kind = self.asking, kept.kind
         opened = self.coordinators.add(Coordinators[int, M](kind))
         opened.elsewhere = lambda number: RemoteCoordinator(asking, kind, Where(f"{LEDGER_PREFIX}{kind}", number))
-        self._shards[kind] = Keeping(kept, self._clock, self._aside)
+        self._shards[kind] = Keeping(kept, self._clock, self._aside, self._freeing)
         self.roles.serve_shards(kind, opened)
         return opened
 
@@ -284,7 +285,7 @@ class State:
             kept = Kept[Key, Deliveries](
                 DELIVERIES, lambda key, replica: self._make_deliveries(), DELIVERY_FACTS, is_steady=False
             )
-            keeping = self._companions[DELIVERIES] = Keeping(kept, self._clock, self._aside)
+            keeping = self._companions[DELIVERIES] = Keeping(kept, self._clock, self._aside, self._freeing)
 
             def open_led(topic: Topic, partition: int) -> Coordinator[Deliveries]:
                 replica = self._delivery_replica(topic, partition)
@@ -298,7 +299,8 @@ class State:
     def _open_deliveries(self, topic: Topic, partition: int) -> Coordinator[Deliveries]:
         replica = self._delivery_replica(topic, partition)
         ledger = Ledger(replica, DELIVERIES, DELIVERY_FACTS, self._aside)
-        return Coordinator(f"{DELIVERIES}-{topic.name}-{partition}", self._make_deliveries, ledger, self._clock)
+        name = f"{DELIVERIES}-{topic.name}-{partition}"
+        return Coordinator(name, self._make_deliveries, ledger, self._clock, self._freeing)
 
     def _delivery_replica(self, topic: Topic, partition: int) -> Replica:
         """It has the durability of its topic."""
@@ -308,7 +310,7 @@ class State:
     def _make_deliveries(self) -> Deliveries:
         """Leases do not outlive their machine: what one gave out must not be taken for a lease of the next, nor of a
         topic that was made again under the same name."""
-        return Deliveries(1 + next(self._made) * LEASES_PER_MACHINE)
+        return Deliveries(1 + next(self._machines_of_deliveries) * LEASES_PER_MACHINE)
 
     def _schedules(self, journeys: Journeys) -> Schedules:
         def on_disk() -> list[tuple[bytes, int]]:
@@ -353,7 +355,7 @@ class State:
         replica = self._delay_replica(topic, partition)
         ledger = Ledger(replica, DELAYS, DELAY_FACTS, self._aside)
         make = partial(Delays, topic.name, topic.id, partition)
-        return Coordinator(f"{DELAYS}-{topic.name}-{partition}", make, ledger, self._clock)
+        return Coordinator(f"{DELAYS}-{topic.name}-{partition}", make, ledger, self._clock, self._freeing)
 
     def _groups(self, make_groups: Callable[[], GroupsMachine]) -> Groups:
         coordinators = self._sharded("groups", lambda _replica: make_groups(), GROUP_FACTS)

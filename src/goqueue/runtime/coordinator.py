@@ -12,6 +12,7 @@ from goqueue.model.errors import BatchTooLarge, CoordinatorFailed, GoQueueError,
 from goqueue.runtime.ahead import DirectChanges, OnReply
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.deadline import RETRY_MS
+from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.ledger import SLICE_COST, Ledger, Reading
 from goqueue.runtime.life import Faults, Life
 from goqueue.runtime.loading import Loading
@@ -38,12 +39,19 @@ class Coordinator(DirectChanges[M]):
     Invariant: it has a machine while it is active; and when its ledger failed, for questions.
     """
 
-    def __init__(self, name: str, make_machine: Callable[[], M], ledger: Ledger, clock: Clock) -> None:
+    def __init__(
+        self,
+        name: str,
+        make_machine: Callable[[], M],
+        ledger: Ledger,
+        clock: Clock,
+        freeing: Freeing | None = None,
+    ) -> None:
+        """`freeing`: of the machines of all coordinators of a node."""
         super().__init__(name, ledger, clock)
         self._make_machine = make_machine
+        self._freeing = freeing or Freeing(clock.call_soon)
         self._faults = Faults()
-        self.loads = 0
-        """How often it became active."""
         self._loading: Loading[M] | None = None
         self._refuses_waiting = False
         self._waiting: dict[int, OnReply[Any]] = {}
@@ -103,6 +111,7 @@ class Coordinator(DirectChanges[M]):
         if machine is not None and self._life is _ACTIVE:
             self._ledger.snapshot(machine, self._clock.now_ms())
         self._failure = GoQueueError(f"{self.name} has stopped")
+        self._machine = None  # at once: there are no turns any more
         self._retire(Life.UNLOADED)
 
     def _begin(self) -> M:
@@ -145,8 +154,8 @@ class Coordinator(DirectChanges[M]):
         assert not self._unstored, f"{self.name}: whoever changed the machine before was told"
         assert not self._waiting, self.name
         self._machine, self._life, self._loading = machine, _ACTIVE, None
-        self._watch_clock(machine)
         self.loads += 1
+        self._watch_clock(machine)
         self._faults.became_active(self._now_ms())
         was_busy, self._busy = self._busy, True  # what is submitted meanwhile comes after it
         try:
@@ -159,8 +168,9 @@ class Coordinator(DirectChanges[M]):
 
     def _retire(self, life: Life) -> list[Callable[[], None]]:
         """Without a machine from here on. Returns what tells those who wait for a reply that nobody decided yet."""
-        if self._loading is not None:
-            self._loading.stop()
+        going = self._machine if self._loading is None else self._loading.stop()
+        if going is not None:
+            self._freeing.free(going)
         self._life, self._machine, self._loading = life, None, None
         self._stop_time()
         self._stop_retry()
@@ -328,7 +338,7 @@ class Coordinator(DirectChanges[M]):
                     on_reply(error)
             return
         if isinstance(self.command, ClockSet) and error.retriable:
-            self._clock.call_after(RETRY_MS, partial(self._set_clock_again, self._machine, self.command))
+            self._clock.call_after(RETRY_MS, partial(self._set_clock_again, self.loads, self.command))
         try:
             if on_reply is not None:
                 on_reply(error)

@@ -11,6 +11,7 @@ from goqueue.replica.replica import Replica
 from goqueue.runtime.aside import Aside
 from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
+from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.ledger import Ledger
 from goqueue.runtime.standby import Standby
 from goqueue.telemetry.logs import get_logger
@@ -41,10 +42,11 @@ class Kept(NamedTuple, Generic[K, M]):
 class Keeping(Generic[K, M]):
     """Invariant: for each ledger here there is a coordinator, or a standby, or neither yet; never both."""
 
-    def __init__(self, kept: Kept[K, M], clock: Clock, aside: Aside) -> None:
+    def __init__(self, kept: Kept[K, M], clock: Clock, aside: Aside, freeing: Freeing | None = None) -> None:
         self.kept = kept
         self._clock = clock
         self._aside = aside
+        self._freeing = freeing or Freeing(clock.call_soon)
         self.standbys: dict[K, Standby[M]] = {}
         self._followed: dict[K, Replica] = {}
         """Of each standby its log: another one, if the copy was placed here anew."""
@@ -64,7 +66,8 @@ class Keeping(Generic[K, M]):
             self.forget(key)
             self._followed[key] = replica
             make = partial(self.kept.make_machine, key, replica)
-            self.standbys[key] = Standby(self._name(key), make, replica, self._ledger(replica), self._clock)
+            ledger = self._ledger(replica)
+            self.standbys[key] = Standby(self._name(key), make, replica, ledger, self._clock, self._freeing)
 
     def open(self, key: K, replica: Replica, name: str = "") -> Coordinator[M]:
         """It is not loaded by this."""
@@ -75,7 +78,7 @@ class Keeping(Generic[K, M]):
         ledger = self._ledger(replica) if standby is None else standby.ledger
         clock: Clock = SteadyClock(self._clock, ledger.newest_ms) if self.kept.is_steady else self._clock
         make = partial(self.kept.make_machine, key, replica)
-        made = Coordinator(name or self._name(key), make, ledger, clock)
+        made = Coordinator(name or self._name(key), make, ledger, clock, self._freeing)
         assert key not in self.standbys, made.name
         self._ready[made] = standby, replica
         return made

@@ -121,8 +121,10 @@ class Ledger:
         reading.position = offset
         if entries is not None and offset <= entries[0] <= reading.until:
             reading.position = offset = entries[0]
-            for key, value in entries[1]:
-                cost += self._replay_entry(machine, key, value, offset)
+            left = entries[1]
+            left.reverse()
+            while left:  # each goes when it was read: all of them together would take long to free
+                cost += self._replay_entry(machine, *left.pop(), offset)
                 if cost >= SLICE_COST:
                     cost = 0
                     yield

@@ -48,9 +48,10 @@ class Loading(Generic[M]):
             return
         self._ledger.replay_in_slices(self._machine, self._clock.now_ms(), self._ready)
 
-    def stop(self) -> None:
-        """Nobody hears of it any more."""
+    def stop(self) -> M:
+        """Nobody hears of it any more. Returns the machine as far as it was told."""
         self._is_over = True
+        return self._machine
 
     def _ready(self, slices: Iterator[None]) -> None:
         self._clock.call_soon(partial(self._go_on, slices, self._read))

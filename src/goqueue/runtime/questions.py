@@ -23,6 +23,8 @@ class Questions(Generic[M]):
         self._ledger = ledger
         self._clock = clock
         self._life = Life.UNLOADED
+        self.loads = 0
+        """How often it became active: each time with a machine of its own."""
         self._failure: GoQueueError | None = None
         self._retry: Timer | None = None
         """Of a load that waits, or of the commands that wait for one."""
@@ -115,8 +117,13 @@ class Questions(Generic[M]):
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call once all that was decided so far is durable; never, if it will not be, or if the coordinator was loaded
         anew by then: that asks what is due."""
-        machine = self._machine
-        self._ledger.when_durable(lambda: call() if self._ledger.failure is None and machine is self._machine else None)
+        loads = self.loads
+        self._ledger.when_durable(lambda: call() if self._ledger.failure is None and self._is_still(loads) else None)
+
+    def _is_still(self, loads: int) -> bool:
+        """It has the machine that it had after so many loads. Who waits does not hold the machine itself: it may go and
+        be freed meanwhile."""
+        return self._machine is not None and self.loads == loads
 
     @property
     def is_durable(self) -> bool:
@@ -127,14 +134,14 @@ class Questions(Generic[M]):
         """Call once all that was decided so far is durable; with an error, if it will not be, or if there is no state
         any more. For whoever has read the state and is about to tell of it.
         """
-        machine = self._machine
-        if machine is None:
+        if self._machine is None:
             on_confirmed(self.refusal())
             return
+        loads = self.loads
 
         def reached() -> None:
             failure = self._ledger.failure
-            if failure is None and machine is not self._machine:
+            if failure is None and not self._is_still(loads):
                 failure = (
                     self.refusal() if self._machine is None else CoordinatorLoading(f"{self.name} was loaded anew")
                 )

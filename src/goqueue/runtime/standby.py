@@ -10,6 +10,7 @@ from goqueue.machines.machine import Machine, clear_gathered
 from goqueue.model.errors import GoQueueError
 from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
+from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.ledger import Ledger, Reading
 from goqueue.telemetry.logs import get_logger
 
@@ -42,13 +43,20 @@ class Standby(Generic[M]):
     """
 
     def __init__(
-        self, name: str, make_machine: Callable[[], M], replica: Replica, ledger: Ledger, clock: Clock
+        self,
+        name: str,
+        make_machine: Callable[[], M],
+        replica: Replica,
+        ledger: Ledger,
+        clock: Clock,
+        freeing: Freeing | None = None,
     ) -> None:
         self.name = name
         self.ledger = ledger
         self._make_machine = make_machine
         self._replica = replica
         self._clock = clock
+        self._freeing = freeing or Freeing(clock.call_soon)
         self._machine = make_machine()
         self._reading = Reading(replica.high_watermark)
         self._work: Iterator[None] | None = None
@@ -86,6 +94,8 @@ class Standby(Generic[M]):
 
     def stop(self) -> None:
         """Nobody follows any more. Stopping twice is fine."""
+        if not self._is_over:
+            self._freeing.free(self._machine)  # but if it was taken
         self._is_over = True
         self._work = None
         self._builds += 1
@@ -109,6 +119,7 @@ class Standby(Generic[M]):
 
     def _build(self) -> None:
         self._builds += 1
+        self._freeing.free(self._machine)
         self._machine, self._is_built, self._work = self._make_machine(), False, None
         self._reading = Reading(self._replica.high_watermark)
         build = self._builds

@@ -35,9 +35,9 @@ class Timed(Questions[M], Generic[M]):
         if self._steps is not None and (by_ms := self._steps.step_ms(self._clock.now_ms())):
             self.submit(ClockSet(by_ms))
 
-    def _set_clock_again(self, machine: M | None, command: ClockSet) -> None:
+    def _set_clock_again(self, loads: int, command: ClockSet) -> None:
         """It could not be stored, and nobody else will hear of this step. Who was loaded since knows no more of it."""
-        if machine is not None and machine is self._machine:
+        if self._is_still(loads):
             self.submit(command)
 
     def _clock_was_set(self) -> None:

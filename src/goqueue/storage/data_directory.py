@@ -34,6 +34,11 @@ OPEN, OTHER = "open", "other"
 OPERATIONS = (OPEN, "write", "sync", OTHER)
 
 
+class OpeningStopped(BaseException):
+    """The node is to stop before all its logs are open. It is no error of a log: it goes past whoever takes care of
+    those, to whoever starts the node."""
+
+
 class DataDirectory:
     """Invariant: while this object is open, its process holds the lock; taken before anything else was looked at."""
 
@@ -47,6 +52,9 @@ class DataDirectory:
         self.room = DiskRoom()
         self.failures = dict.fromkeys(OPERATIONS, 0)
         """What took logs out of service, by what they were about to do."""
+        self._is_stopping: Callable[[], bool] | None = None
+        self._unadopted: list[Log] = []
+        """Of a start: what was opened and is nobody's yet."""
 
     @classmethod
     def open(cls, disk: Disk, *, committer: Committer) -> "DataDirectory":
@@ -61,6 +69,14 @@ class DataDirectory:
             directory.close()
             raise
         return directory
+
+    def begin_start(self, is_stopping: Callable[[], bool]) -> None:
+        """Until `end_start` no log is opened once it says so: whoever wants one gets OpeningStopped. `is_stopping`: it
+        is asked in any thread."""
+        self._is_stopping = is_stopping
+
+    def end_start(self) -> None:
+        self._is_stopping, self._unadopted = None, []
 
     def note_formats(self) -> None:
         """Before anything is written in the formats of this version: others may have to refuse the directory then."""
@@ -128,10 +144,12 @@ class DataDirectory:
         another topic is put aside, and a new one made."""
         check_log_name(topic)
         path = _log_path(topic, _checked(partition))
+        if self._is_stopping is not None and self._is_stopping():
+            raise OpeningStopped(path)
         try:
             if topic_id:
                 self._put_aside_foreign(path, topic_id)
-            return Log.open(
+            log = Log.open(
                 self.disk,
                 path,
                 options,
@@ -142,6 +160,9 @@ class DataDirectory:
                 topic_id=topic_id,
                 is_doubtful=is_doubtful,
             )
+            if self._is_stopping is not None:
+                self._unadopted.append(log)
+            return log
         except GoQueueError as error:
             events.error("log not opened", topic=topic, partition=partition, reason=str(error))
             self._failed(OPEN)
@@ -295,7 +316,7 @@ class DataDirectory:
         """Sync and close every log, then let the lock go. Closing twice is fine."""
         if self._lock is None:
             return
-        for log in self.logs.values():
+        for log in dict.fromkeys((*self.logs.values(), *self._unadopted)):
             try:
                 self.committer.remove(log)
                 log.close()

@@ -3,9 +3,9 @@ anything of a new format is.
 """
 
 from collections.abc import Mapping
-from importlib.metadata import version
 
 from goqueue.model.errors import DamagedFile, NewerFormat
+from goqueue.model.own_version import own_version
 from goqueue.records.formats import FORMAT_NAME, FORMATS, decode_formats, encode_formats, newer_formats
 from goqueue.storage.disk import Disk
 from goqueue.storage.side_file import replace_durably
@@ -18,7 +18,7 @@ def refuse_newer(disk: Disk, formats: Mapping[str, int] = FORMATS) -> None:
     """NewerFormat: a later version has written here. A damaged file is told, and costs only this protection."""
     try:
         data = _read(disk)
-        refusal = newer_formats(data, version("goqueue"), formats) if data is not None else ""
+        refusal = newer_formats(data, own_version(), formats) if data is not None else ""
     except DamagedFile as error:
         events.error("formats of the data directory are not known", reason=str(error))
         return
@@ -31,7 +31,7 @@ def note_formats(disk: Disk, formats: Mapping[str, int] = FORMATS) -> None:
     nothing else is written there either."""
     try:
         if not _is_noted(disk, formats):
-            replace_durably(disk, FORMAT_NAME, encode_formats(version("goqueue"), formats))
+            replace_durably(disk, FORMAT_NAME, encode_formats(own_version(), formats))
     except OSError as error:
         events.error("formats of the data directory not written", reason=str(error))
 
@@ -39,7 +39,7 @@ def note_formats(disk: Disk, formats: Mapping[str, int] = FORMATS) -> None:
 def _is_noted(disk: Disk, formats: Mapping[str, int]) -> bool:
     try:
         data = _read(disk)
-        return data is not None and decode_formats(data) == (version("goqueue"), dict(formats))
+        return data is not None and decode_formats(data) == (own_version(), dict(formats))
     except DamagedFile:
         return False
 

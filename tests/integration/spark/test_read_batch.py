@@ -56,7 +56,6 @@ def test_a_million_messages_are_read_exactly(spark: SparkSession, node: Node, ma
     ]
 
 
-@pytest.mark.smoke
 def test_rows_are_what_a_kafka_consumer_sees(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
     topic = make_topic(partitions=2)
     producer = ck.Producer({"bootstrap.servers": node.address})

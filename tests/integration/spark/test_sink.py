@@ -41,7 +41,6 @@ def wait_decided(node: Node, topic: str) -> None:
     wait_until(lambda: end_offsets(node, topic, committed_only=True) == end_offsets(node, topic), "a decision")
 
 
-@pytest.mark.smoke
 def test_all_columns_come_out_as_they_went_in(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
     orders, bills = make_topic(PARTITIONS), make_topic(PARTITIONS)
     rows = [

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 from unittest.mock import patch
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -277,5 +278,11 @@ class Model(RuleBasedStateMachine):
         assert not self.driver.machine._state.target.is_doomed
 
 
+class ModelMoreOften(Model):
+    """The same."""
+
+
 TestDelaysAtRandom = Model.TestCase
-TestDelaysAtRandom.settings = settings(max_examples=WALKS, stateful_step_count=40, deadline=None)
+TestDelaysAtRandom.settings = settings(max_examples=WALKS // 3, stateful_step_count=40, deadline=None)
+TestDelaysMoreOften = pytest.mark.second_layer(ModelMoreOften.TestCase)
+TestDelaysMoreOften.settings = settings(max_examples=WALKS, stateful_step_count=40, deadline=None)

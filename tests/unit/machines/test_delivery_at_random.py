@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -383,8 +384,14 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         assert [known for known in self.model.log[self.log_start :] if known.state != "settled"] == []
 
 
-DeliveriesAtRandom.TestCase.settings = settings(max_examples=40, stateful_step_count=20)
+class DeliveriesMoreOften(DeliveriesAtRandom):
+    """The same."""
+
+
 TestDeliveriesAtRandom = DeliveriesAtRandom.TestCase
+TestDeliveriesAtRandom.settings = settings(max_examples=15, stateful_step_count=20)
+TestDeliveriesMoreOften = pytest.mark.second_layer(DeliveriesMoreOften.TestCase)
+TestDeliveriesMoreOften.settings = settings(max_examples=40, stateful_step_count=20)
 
 
 def test_a_reject_in_a_replay_is_repeated_while_the_log_is_observed_again() -> None:

@@ -275,7 +275,7 @@ def walk(actions: list[tuple[str, int]]) -> None:
     settle(driver, *clients)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @example([("classic", 0), ("cooperative", 9), ("classic", 27), ("leave", 0)])  # who had not heard yet what to give up
 @example([("cooperative", 2), ("classic", 15), ("restart", 0)])  # who waited for an answer when the node was restarted
 @given(actions)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -301,5 +302,11 @@ def _seen(machine: Groups, command: FetchOffsets) -> Any:
     return sorted(reply.offsets, key=lambda each: (each.topic, each.partition))
 
 
+class GroupsMoreOften(GroupsAtRandom):
+    """The same."""
+
+
 TestGroupsAtRandom = GroupsAtRandom.TestCase
-TestGroupsAtRandom.settings = settings(max_examples=80, stateful_step_count=40)
+TestGroupsAtRandom.settings = settings(max_examples=30, stateful_step_count=40)
+TestGroupsMoreOften = pytest.mark.second_layer(GroupsMoreOften.TestCase)
+TestGroupsMoreOften.settings = settings(max_examples=80, stateful_step_count=40)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from goqueue.broker.topics import topics
 from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.errors import DataDirectoryLocked, DiskFull, LogPoisoned
 from goqueue.node.compactions import RunPlan
@@ -18,6 +19,7 @@ from goqueue.node.settings import Settings
 from goqueue.node.values import Address, Switch
 from goqueue.storage import compaction
 from goqueue.storage.compaction import Plan
+from goqueue.storage.data_directory import OpeningStopped
 from goqueue.storage.swap import Manifest
 from goqueue.testing import MemoryDisk
 from tests.brokers import TestBroker
@@ -71,6 +73,30 @@ def test_a_start_counts_what_is_there_and_a_stop_gives_it_back() -> None:
     directory = open_directory(disk, 0)
     assert directory.report == []
     directory.close()
+
+
+@pytest.mark.parametrize("logs", [0, 1, 7, 60])
+def test_a_node_that_is_stopped_while_it_opens_its_logs_opens_no_more_and_leaves_them_clean(logs: int) -> None:
+    disk = filled(partitions=100)
+    asked: list[bool] = []
+
+    def is_stopping() -> bool:
+        asked.append(len(asked) >= logs)
+        return asked[-1]
+
+    async def start_twice() -> None:
+        with pytest.raises(OpeningStopped):
+            await Node(QUIET, disk, compact=never).open(is_stopping=is_stopping)
+        assert asked.count(False) == logs
+        assert asked.count(True) <= topics.PARTITIONS_PER_STEP, "those that were opened with it, and no others"
+        node = Node(QUIET, disk, compact=never)
+        opened = await node.open()
+        assert (opened.topics, opened.partitions, opened.failed, opened.messages) == (1, 100, 0, 3)
+        assert node._directory is not None
+        assert node._directory.report == []
+        await node.close()
+
+    asyncio.run(start_twice())
 
 
 def test_a_second_node_is_refused_and_leaves_the_first_and_no_thread_behind() -> None:

@@ -4,10 +4,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import NamedTuple
 
 from goqueue.cli.bench.load import Load
+from goqueue.model.own_version import own_version
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
@@ -60,7 +60,7 @@ class Report:
     def as_json(self) -> str:
         load = self.load
         document = {
-            "goqueue": version("goqueue"),
+            "goqueue": own_version(),
             "bench": self.kind,
             "broker": {"kafka": self.broker, "is_own": self.filesystem is not None, "filesystem": self.filesystem},
             "load": {

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
@@ -27,6 +26,7 @@ from goqueue.doors.http.routes.follow import look_at_part
 from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
 from goqueue.model.credentials import Credentials, NotAuthenticated
+from goqueue.model.own_version import own_version
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import ACCESS, App, Message, Receive, Scope, Send
 from goqueue.wire.forwarded import HTTP
@@ -53,7 +53,7 @@ class HttpApp:
         visitors: Visitors | None = None,
     ) -> None:
         view = gate.nobody().view(OPEN)
-        call = Call(view, gate.clock.now_ms(), version("goqueue"), gate.forwarding)
+        call = Call(view, gate.clock.now_ms(), own_version(), gate.forwarding)
         self._call = call
         self._gate = gate
         self._paths = _paths(ROUTES, call, gate)

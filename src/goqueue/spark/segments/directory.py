@@ -9,12 +9,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from goqueue.model.errors import DamagedFile, InvalidName
 from goqueue.model.names import check_kept_name
+from goqueue.model.own_version import own_version
 from goqueue.records.formats import FORMAT_NAME, newer_formats
 from goqueue.records.log_files import (
     CLEANED_NAME,
@@ -82,7 +82,7 @@ def find_logs(options: Options) -> list[LogFiles]:
 
 def _refuse_newer(directory: Path) -> None:
     try:
-        refusal = newer_formats((directory / FORMAT_NAME).read_bytes(), version("goqueue"), only=("log",))
+        refusal = newer_formats((directory / FORMAT_NAME).read_bytes(), own_version(), only=("log",))
     except (FileNotFoundError, DamagedFile):
         return
     if refusal:

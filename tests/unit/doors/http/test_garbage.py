@@ -14,8 +14,8 @@ from tests.unit.doors.http.bare import GROUP, TOPIC, Answered, Asked, Bare, samp
 from tests.unit.testing.loops import turn
 
 SAMPLES = samples()
-TIMES = 30
-TIMES_STORY = 200
+TIMES = 15
+TIMES_STORY = 50
 WARM_UP = 2
 
 SQS_BODY = {

@@ -17,6 +17,7 @@ from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest, ApiVersions
 from goqueue.wire.kafka.notation import Message
 from goqueue.wire.kafka.schema import fields_of
 from tests.brokers import TestBroker, data
+from tests.layers import half_in_each_layer
 from tests.unit.doors.kafka.transports import FakeTransport, feed
 from tests.unit.wire.kafka.samples import messages
 from tests.unit.wire.kafka.test_fuzz import MUTATIONS, mutate
@@ -25,7 +26,7 @@ OFFERED = sorted((api for key, api in APIS.items() if key in HANDLERS), key=lamb
 MONTH_MS = 31 * 24 * 3600 * 1000
 FAULTS = {"request failed", "response failed", "command failed", "callback failed", "coordinator stopped"}
 fuzz = settings(
-    max_examples=8,
+    max_examples=4,
     phases=[Phase.generate],  # shrinking a failure takes minutes here, and whole houses
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -144,10 +145,13 @@ def wants_reply(message: Message) -> bool:
     return getattr(message, "acks", 1) != 0
 
 
+@half_in_each_layer
 @pytest.mark.parametrize("api", OFFERED, ids=lambda api: api.name)
 @fuzz
 @given(draw=st.data())
-def test_every_request_that_can_be_read_is_answered_or_ends_its_connection(api: Api, draw: st.DataObject) -> None:
+def test_every_request_that_can_be_read_is_answered_or_ends_its_connection(
+    half: int, api: Api, draw: st.DataObject
+) -> None:
     version = draw.draw(st.integers(api.versions.first, api.versions.last), "version")
     asked = draw.draw(st.lists(messages(api.request, version), min_size=1, max_size=3), "messages")
     for one in asked:
@@ -166,11 +170,12 @@ def test_every_request_that_can_be_read_is_answered_or_ends_its_connection(api: 
     expect_health(house)
 
 
+@half_in_each_layer
 @pytest.mark.parametrize("api", OFFERED, ids=lambda api: api.name)
 @fuzz
 @given(draw=st.data(), mutations=MUTATIONS)
 def test_a_mutilated_request_harms_nobody_else(
-    api: Api, draw: st.DataObject, mutations: list[tuple[float, str, bytes]]
+    half: int, api: Api, draw: st.DataObject, mutations: list[tuple[float, str, bytes]]
 ) -> None:
     version = draw.draw(st.integers(api.versions.first, api.versions.last), "version")
     message = draw.draw(messages(api.request, version), "message")

@@ -19,8 +19,8 @@ from tests.unit.doors.kafka.transports import feed
 BY_NAME = {api.name: api for api in OFFERED}
 WAIT_MS = 100
 WARM_UP = 3
-TIMES_EACH_API = 50
-TIMES = 1000
+TIMES_EACH_API = 20
+TIMES = 100
 TIMES_WITH_FILES = 100
 
 Once = Callable[[], None]

@@ -22,6 +22,7 @@ from goqueue.wire.kafka.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from tests.layers import in_layers
 from tests.steps import count_steps
 from tests.unit.doors.kafka.share_members import Guest, House, topic_id
 
@@ -124,7 +125,7 @@ def values(made: House, topic: str = "looked") -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize("codec", in_layers([Codec.LZ4, Codec.NONE], first=1))
 def test_others_are_served_while_a_large_batch_is_looked_at(kind: str, codec: Codec) -> None:
     made = house(kind)
     guest, other = Guest(made), Guest(made)
