@@ -51,8 +51,7 @@ def serve(settings: Settings) -> None:
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    if settings.etcd:
-        load_codec()
+    load_codec()
     uvloop.run(_serve(settings))
 
 
