@@ -16,7 +16,7 @@ from goqueue.doors.kafka.in_turn import IN_TURN, waits_for_turn
 from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
-from goqueue.doors.kafka.sasl import SaslExchange, host_of
+from goqueue.doors.kafka.sasl import SaslExchange
 from goqueue.doors.kafka.seating import Seating
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.surroundings import Timer
@@ -41,17 +41,12 @@ from goqueue.wire.kafka.schema import fields_of
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 EARLY_APIS = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
 """Those that a connection may use before it has shown who it is."""
-STRANGER_BYTES_MAX = 64 * 1024
-REFUSED_MS_MAX = 1000
-"""How long a connection that is not wanted is left alone before it is closed."""
-STRANGER_MS_MAX = 10_000
-STRANGERS_MAX = 1000
+STRANGER_BYTES_MAX, STRANGER_MS_MAX, STRANGERS_MAX = 64 * 1024, 10_000, 1000
 RETIRE_MS = 1000
 """An old connection whose requests are not all answered is looked at again after so long."""
 ROUTES = "kafka routes"
 """What an access keeps for this door."""
-PRODUCE = HANDLERS[0]
-LONG_S = 0.005
+PRODUCE, LONG_S = HANDLERS[0], 0.005
 """A connection whose request took longer lets others go first."""
 
 events = get_logger("kafka door")
@@ -128,13 +123,8 @@ class KafkaDoor:
 
     def _made(self, listening: Listening, connection: Connection, transport: asyncio.BaseTransport) -> None:
         try:
-            connected = listening.connected(transport)
-            self._begin(connection, connected)
-            delay_ms = self._gate.quotas.connect(host_of(connection.peer))
-            if delay_ms:  # not at once: its client would dial again at once
-                connection.mute(delay_ms)
-                why = "too many connections from this address in a second"
-                self._clock.call_after(min(delay_ms, REFUSED_MS_MAX), lambda: connection.close(why))
+            self._begin(connection, listening.connected(transport))
+            self._seating.arrive(connection, self._clock)
         except GoQueueError as error:
             self.connections[connection] = None
             self._is_empty.clear()
