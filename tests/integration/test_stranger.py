@@ -5,6 +5,7 @@ What there is to try is taken from the tables of the APIs, so that a new operati
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import cycle
 from struct import pack
 from typing import Any
@@ -23,7 +24,7 @@ from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.model.access import OPEN
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.rest.common import ErrorReply
-from tests.integration.process import DEADLINE_S, Node
+from tests.integration.process import DEADLINE_S, Node, wait_until
 from tests.integration.wire import Wire
 
 SECRET = "payroll"
@@ -62,11 +63,15 @@ def state(node: Node) -> list[Any]:
 
 
 def strangers(node: Node) -> list[Headers]:
-    """What they show: keys that nobody has, one that has been deleted, and no key at all."""
+    """What they show: keys that nobody has, one that has been deleted, one that is over, and no key at all."""
     with admin(node) as http:
         gone = http.post("/admin/keys", json={"name": "gone", "roles": ["admin"], "expires_in": "1h"}).json()
         http.delete(f"/admin/keys/{gone['id']}").raise_for_status()
-    return [{"authorization": f"Bearer {gone['key']}"}, {"x-api-key": SECRET}, {"x-api-key": UNKNOWN}]
+        over = http.post("/admin/keys", json={"name": "over", "roles": ["admin"], "expires_in": "1s"}).json()["key"]
+    ask = partial(httpx.get, f"{node.url}/topics", headers={"x-api-key": over}, timeout=DEADLINE_S)
+    wait_until(lambda: ask().status_code == httpx.codes.UNAUTHORIZED, "the end of a key")
+    shown = (gone["key"], SECRET, UNKNOWN, over)
+    return [{"authorization": f"Bearer {shown[0]}"}, *({"x-api-key": each} for each in shown[1:])]
 
 
 def path_of(route: Route) -> str:

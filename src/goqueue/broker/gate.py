@@ -157,6 +157,11 @@ class Gate:
         """Somebody takes a connection of a tenant, and leaves by what is returned. QuotaExceeded: there is none."""
         return self._broker.tenants.seats.enter(tenant)
 
+    @property
+    def has_tenants(self) -> bool:
+        """Others than the default one."""
+        return bool(self._broker.tenants.all())
+
     def tenant(self, name: str) -> Tenant | None:
         """Whose a name is that is kept; None: it is of the default tenant."""
         return self._broker.tenants.all().get(tenant_said(name))

@@ -124,10 +124,10 @@ class Connection(Answering):
         """Handle the frames in `data`; None: so many bytes of a large frame have come."""
         self._flush_is_due = True  # below: what is answered at once needs no turn of the event loop
         try:
+            self._owner.read_began(data)
             if data is None:
                 self._fill_frame(nbytes)
             else:
-                self._owner.read_began(data)
                 self._take(data)
         except BadFrame as error:
             self._complain(str(error))
@@ -149,6 +149,10 @@ class Connection(Answering):
         if not self._is_resting:
             self.hold()
             self._clock.call_soon(self.go_on)
+
+    @property
+    def is_resting(self) -> bool:
+        return self._is_resting
 
     def hold(self) -> None:
         """What else has come is handled when somebody lets this `go_on`, in a later turn: the request at hand is not

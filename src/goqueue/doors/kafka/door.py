@@ -20,6 +20,7 @@ from goqueue.doors.kafka.sasl import SaslExchange
 from goqueue.doors.kafka.seating import Seating
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.surroundings import Timer
+from goqueue.doors.kafka.tenant_turns import TenantTurns
 from goqueue.doors.kafka.waiting import who_goes
 from goqueue.model.access import OPEN
 from goqueue.model.audit import Asked
@@ -88,6 +89,7 @@ class KafkaDoor:
         """What the clients of each listener are told, in the order in which they were opened."""
         self._sessions = ShareSessions(tenant=gate.tenant)
         self._seating = Seating(gate)
+        self._turns = TenantTurns(self._clock, gate)
         self._run = ProduceRun()
         self._strangers: dict[Connection, Timer] = {}
         """Connections that have not shown who they are, and when they are closed."""
@@ -322,14 +324,17 @@ class KafkaDoor:
         if allowance is not None:
             request.charge(allowance, size)
 
-    def read_began(self, data: memoryview) -> None:
-        self._run.begin(data)
+    def read_began(self, data: memoryview | None) -> None:
+        self._turns.read_began()
+        if data is not None:
+            self._run.begin(data)
 
     def read_ended(self, connection: Connection) -> None:
         try:
             self._run.end(connection)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(connection, error)
+        self._turns.read_ended(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:
         events.error("request failed", peer=connection.peer, exc_info=error)

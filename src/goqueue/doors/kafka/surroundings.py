@@ -46,8 +46,8 @@ class Owner(Protocol):
         """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
         `read_ended`."""
 
-    def read_began(self, data: memoryview) -> None:
-        """What was read: the frames that come next lie in it."""
+    def read_began(self, data: memoryview | None) -> None:
+        """What was read: the frames that come next lie in it. None: it is a part of a large frame."""
 
     def read_ended(self, connection: "Connection") -> None:
         """All frames of one read have been handled."""

@@ -48,7 +48,7 @@ class Line:
         if self._answers:
             reply.send([b"<", bytes(frame)[:5], b">"])
 
-    def read_began(self, data: memoryview) -> None:
+    def read_began(self, data: memoryview | None) -> None:
         pass
 
     def read_ended(self, connection: Connection) -> None:
