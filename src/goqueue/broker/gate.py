@@ -5,17 +5,15 @@ the broker for each operation.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from weakref import ReferenceType, WeakSet, ref
 
+from goqueue.broker.access import ROLES_END, Access
 from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.logins import Logins
-from goqueue.broker.accounts.quotas import Allowance, Quotas
+from goqueue.broker.accounts.quotas import Quotas
 from goqueue.broker.broker import Broker
 from goqueue.broker.tenants.belonging import account_of, home_of, is_shut, may_act_for, rights_of, trusted_rights
-from goqueue.broker.view.scope import Scope
-from goqueue.broker.view.view import View
-from goqueue.model.access import ANY_HOST, OPEN, ROLES, AllRights, Kind, NoRights, Operation, Permission, Rights
+from goqueue.model.access import ANY_HOST, ROLES, AllRights, NoRights, Permission, Rights
 from goqueue.model.accounts import ANONYMOUS, is_key_id
 from goqueue.model.audit import Asked, Outcome
 from goqueue.model.codes import Code
@@ -23,7 +21,7 @@ from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Pr
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy, Tenant, tenant_said
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy, Tenant, tenant_said
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -36,81 +34,6 @@ NOBODY = ""
 ACCESSES_MAX = 1000
 """That are kept while nobody uses them."""
 LOGIN = "login"
-ROLES_END = "@"
-"""Between roles and a principal, which begins with its kind."""
-
-
-class Access:
-    """What one principal may do: one for each of them, whatever they come through."""
-
-    def __init__(  # noqa: PLR0913  all that one principal is
-        self,
-        broker: Broker,
-        principal: str,
-        rights: Rights,
-        quotas: Quotas,
-        host: str = "",
-        roles: tuple[str, ...] = (),
-        *,
-        is_stored: bool = False,
-        home: str = DEFAULT_TENANT,
-        tenancy: Tenancy = ONE_TENANT,
-    ) -> None:
-        self._broker = broker
-        self._quotas = quotas
-        self.principal = principal
-        self.host = host
-        self.roles = roles
-        """Of a token, beside those of the account."""
-        self.is_stored = is_stored
-        """A user or a key; a certificate may name others."""
-        self._rights = rights
-        self.home = home
-        """The tenant that it belongs to."""
-        self.tenancy = tenancy
-        """Of the tenant that it acts for."""
-        audit = broker.audit
-        self._on_refused = None if audit is None else partial(_note_refusal, audit, principal, host)
-        self._views: dict[Permission, View] = {}
-        """Bounded: permissions stand in the tables of operations."""
-        self.is_over = False
-        """There is no such user or key any more, or what it has shown has ended."""
-        self.kept: dict[str, Any] = {}
-        """What APIs remember for this access: gone when the rights change."""
-
-    @property
-    def told(self) -> str:
-        """Who this is, as nodes of a cluster tell each other: with the roles of a token, which the others never saw."""
-        who = f"{','.join(self.roles)}{ROLES_END}{self.principal}" if self.roles else self.principal
-        tenant = self.tenancy.tenant
-        return who if tenant == self.home else f"{ACTS}{tenant};{who}"
-
-    def view(self, permission: Permission) -> View:
-        """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
-        found = self._views.get(permission)
-        if found is None:
-            if self.is_over and permission is not OPEN:
-                raise NotAuthenticated(f"{self.principal} is gone, or its credentials have ended")
-            scope = Scope(permission, self._rights, self.tenancy, self._on_refused)
-            found = self._views[permission] = View(self._broker, scope)
-        return found
-
-    def allowance(self, client_id: str) -> Allowance | None:
-        """How much of it, for a client that calls itself so. None: there is no limit."""
-        quotas = self._quotas
-        if not quotas.are_set:
-            return None
-        return quotas.of(self.principal.partition(":")[2], client_id, self.tenancy.tenant)
-
-    def renew(self, rights: Rights, tenancy: Tenancy, *, is_over: bool) -> None:
-        """Whoever reads messages meets the new rights in the middle of it: fetches that wait, long polls, streams.
-        Others finish what they have begun: one may have taken its own rights away, and is answered."""
-        self._rights, self.tenancy, self.is_over = rights, tenancy, is_over
-        for permission, view in self._views.items():
-            if Operation.READ in permission.needs.get(Kind.TOPIC, ()):
-                view.renew(rights, tenancy)
-        self._views.clear()
-        self.kept.clear()
 
 
 class Gate:
@@ -387,10 +310,6 @@ class Gate:
 
 def _note_failure(audit: Audit, host: str, name: str) -> None:
     audit.note(Asked(name, host, "", LOGIN), Outcome.FAILED)
-
-
-def _note_refusal(audit: Audit, principal: str, host: str, kind: Kind, operation: Operation, name: str) -> None:
-    audit.note(Asked(principal, host, "", operation.name.lower(), f"{kind} {name}"), Outcome.REFUSED)
 
 
 def _end(reference: ReferenceType[Access]) -> None:

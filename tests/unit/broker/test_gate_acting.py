@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.logins import Logins
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.gate import Gate
 from goqueue.model.access import Kind, Operation, Permission, Rule
 from goqueue.model.codes import Code
 from goqueue.model.credentials import NotAuthenticated, Principal

@@ -2,8 +2,9 @@
 
 import pytest
 
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.logins import Logins
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.gate import Gate
 from goqueue.model.access import Kind, Operation, Permission
 from goqueue.model.credentials import Credentials, NotAuthenticated, Principal
 from goqueue.model.listener import IN_PROCESS

@@ -161,7 +161,7 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
     ),
     (
         "quotas/=bob/=app%2F1",
-        '{"v":1,"quota":{"user":"bob","client_id":"app/1","limits":{"request_rate":2.5}}}',
+        '{"v":1,"quota":{"user":"bob","client_id":"app/1","limits":{"request_rate":2.5},"ip":null}}',
         QuotaOf("=bob/=app%2F1"),
         Quota("bob", "app/1", {"request_rate": 2.5}),
     ),
@@ -187,6 +187,13 @@ def test_what_stands_in_etcd_is_read_and_written_as_ever(path: str, text: str, k
     assert decode_entry(PREFIX, entry(path, text)) == Event(key, value, MOD)
     assert key_path(key) == path
     assert encode_value(value).decode() == text
+
+
+def test_a_quota_from_before_there_were_those_of_addresses_is_of_none() -> None:
+    text = '{"v":1,"quota":{"user":"bob","client_id":"app/1","limits":{"request_rate":2.5}}}'
+    assert decode_entry(PREFIX, entry("quotas/=bob/=app%2F1", text)) == Event(
+        QuotaOf("=bob/=app%2F1"), Quota("bob", "app/1", {"request_rate": 2.5}), MOD
+    )
 
 
 def test_a_tenant_from_before_there_were_quotas_has_none() -> None:

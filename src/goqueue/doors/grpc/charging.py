@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import MESSAGES, Allowance
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.gate import Gate
 from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.wire.grpc.consume_pb2 import ConsumeResponse

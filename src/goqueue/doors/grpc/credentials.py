@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.access import Access
+from goqueue.broker.gate import Gate
 from goqueue.model.credentials import Credentials
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.tenancy import TENANT_METADATA

@@ -13,8 +13,8 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import StatusCode
 from msgspec.structs import replace
 
+from goqueue.broker.access import Access
 from goqueue.broker.asking import Asking
-from goqueue.broker.gate import Access
 from goqueue.doors.grpc.carried import OK, Carrying, Clock, Giving, GrpcReply, GrpcRequest, Told, Write
 from goqueue.doors.grpc.errors import NOT_FOUND, UNAVAILABLE, GrpcError, status_of
 from goqueue.doors.grpc.homes import HOMES, MERGES

@@ -15,7 +15,8 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.access import Access
+from goqueue.broker.gate import Gate
 from goqueue.doors.grpc.arrivals import Arrivals
 from goqueue.doors.grpc.call import Call, Stopping
 from goqueue.doors.grpc.carried import GrpcRequest, Told, Write

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 
 from starlette.middleware.cors import CORSMiddleware
 
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.access import Access
+from goqueue.broker.gate import Gate
 from goqueue.doors.http import follow_parts
 from goqueue.doors.http.asgi import answer_error, header
 from goqueue.doors.http.browsers import Visitors

@@ -5,8 +5,9 @@ before anything is done. Where answers are streams, what was read too fast comes
 import math
 from collections.abc import Callable
 
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.quotas import MESSAGES, Allowance
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.asgi import Header, header
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded, QuotaKey
 from goqueue.wire.asgi import Message, Scope, Send

@@ -2,7 +2,8 @@
 
 from urllib.parse import parse_qsl
 
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.access import Access
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.asgi import CONNECTED
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.model.credentials import Credentials

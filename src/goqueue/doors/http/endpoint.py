@@ -10,9 +10,10 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import Allowance
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.gate import Gate
 from goqueue.doors.http.asgi import (
     JSON,
     PARKED,

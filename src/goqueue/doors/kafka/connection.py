@@ -24,7 +24,7 @@ from goqueue.doors.kafka.frame_sizes import (
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 
 if TYPE_CHECKING:
-    from goqueue.broker.gate import Access
+    from goqueue.broker.access import Access
     from goqueue.doors.kafka.request import Endpoint
     from goqueue.doors.kafka.routes import Routes
     from goqueue.doors.kafka.sasl import SaslExchange

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.access import Access
+from goqueue.broker.gate import Gate
 from goqueue.model.codes import Code
 from goqueue.model.credentials import NotAuthenticated, OnLogin, Principal
 from goqueue.model.errors import GoQueueError

@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import MESSAGES, Allowance
-from goqueue.broker.gate import Access, Gate
+from goqueue.broker.gate import Gate
 from goqueue.doors.sqs.call import Call, Desk, Naming, naming_of, told
 from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
