@@ -14,7 +14,8 @@ from kafka.net.sasl.scram import ScramClient as ScramOfKafkaPython  # type: igno
 
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate
-from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.testing import broker
 from tests.unit.doors.http.test_credentials import done_of
 

@@ -20,7 +20,8 @@ from goqueue.client import Producer, Security
 from goqueue.doors.grpc.door import GrpcDoor
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
-from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.testing import broker
 from goqueue.wire.grpc.topic_pb2 import ListTopicsRequest, ListTopicsResponse
 from tests.tokens import token, tokens

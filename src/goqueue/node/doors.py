@@ -14,7 +14,8 @@ from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.http.listener import HttpLimits
 from goqueue.doors.http.metrics_only import MetricsOnly
-from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.listener import Api, Listener
 from goqueue.node.certificates import Certificates

@@ -12,7 +12,8 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.door import HttpDoor
-from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.errors import GoQueueError
 from goqueue.model.moments import parse_duration_ms, parse_moment_ms

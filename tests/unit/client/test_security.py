@@ -5,7 +5,8 @@ import pytest
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate
 from goqueue.client import BrokerRefused, InvalidArgument, Producer, Security
-from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.testing import broker
 from tests.unit.doors.http.test_credentials import done_of
 from tests.unit.testing.loops import in_loop

@@ -1,7 +1,6 @@
 """The listener: takes connections, reads requests, finds their handlers, and keeps babblers out."""
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS, Api
 from goqueue.doors.kafka.in_turn import IN_TURN, waits_for_turn
+from goqueue.doors.kafka.limits import STRANGER_LIMITS, KafkaLimits
 from goqueue.doors.kafka.produce_run import ProduceRun
 from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
@@ -42,7 +42,7 @@ from goqueue.wire.kafka.schema import fields_of
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 EARLY_APIS = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
 """Those that a connection may use before it has shown who it is."""
-STRANGER_BYTES_MAX, STRANGER_MS_MAX, STRANGERS_MAX = 64 * 1024, 10_000, 1000
+STRANGER_MS_MAX, STRANGERS_MAX = 10_000, 1000
 RETIRE_MS = 1000
 """An old connection whose requests are not all answered is looked at again after so long."""
 ROUTES = "kafka routes"
@@ -51,30 +51,6 @@ PRODUCE, LONG_S = HANDLERS[0], 0.005
 """A connection whose request took longer lets others go first."""
 
 events = get_logger("kafka door")
-
-
-@dataclass
-class KafkaLimits:
-    frame_bytes_max: int = 8 * 1024 * 1024
-    produce_bytes_max: int = 100 * 1024 * 1024
-    pending_max: int = 200
-    pending_bytes_max: int = 8 * 1024 * 1024
-    waiting_bytes_max: int = 256 * 1024 * 1024
-    """Likewise of all connections together. They cannot just be read later: a member that has joined waits for others,
-    whose requests have yet to come."""
-    gather_ms: int = 1
-    frame_ms_max: int = 60_000
-    write_ms_max: int = 60_000
-    drain_ms_max: int = 2_000
-    """How long a node that stops waits for its clients to take their last replies."""
-    connections_max: int = 20_000
-    session_ms_max: int = 0
-    """How long a login is good for, whatever was shown (KIP-368); 0: for as long as that is."""
-    age_ms_max: int = 0
-    """Older connections are closed, once all is answered that they have asked for; 0: none is."""
-
-
-STRANGER_LIMITS = KafkaLimits(frame_bytes_max=STRANGER_BYTES_MAX, produce_bytes_max=STRANGER_BYTES_MAX)
 
 
 class KafkaDoor:
@@ -87,7 +63,7 @@ class KafkaDoor:
         self._servers: list[Listener] = []
         self.endpoints: list[Endpoint] = []
         """What the clients of each listener are told, in the order in which they were opened."""
-        self._sessions = ShareSessions(tenant=gate.tenant)
+        self._sessions = ShareSessions(tenants=gate.tenants)
         self._seating = Seating(gate)
         self._turns = TenantTurns(self._clock, gate)
         self._run = ProduceRun()
@@ -182,6 +158,7 @@ class KafkaDoor:
 
     def _access_changed(self) -> None:
         """Whoever is gone is closed at once; all others learn their routes anew, by the rights that they have now."""
+        self._turns.are_taken = bool(self._gate.tenants())
         for connection in list(self.connections):
             access = connection.access
             if access is not None and access.is_over:
@@ -325,7 +302,8 @@ class KafkaDoor:
             request.charge(allowance, size)
 
     def read_began(self, data: memoryview | None) -> None:
-        self._turns.read_began()
+        if self._turns.are_taken:
+            self._turns.read_began()
         if data is not None:
             self._run.begin(data)
 
@@ -334,7 +312,8 @@ class KafkaDoor:
             self._run.end(connection)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(connection, error)
-        self._turns.read_ended(connection)
+        if self._turns.are_taken:
+            self._turns.read_ended(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:
         events.error("request failed", peer=connection.peer, exc_info=error)

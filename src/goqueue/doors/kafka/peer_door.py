@@ -12,8 +12,8 @@ from typing import Protocol
 
 from goqueue.doors.kafka.complaints import Complaints
 from goqueue.doors.kafka.connection import Connection
-from goqueue.doors.kafka.door import KafkaLimits
 from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.doors.kafka.surroundings import Clock, Timer
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError

@@ -9,7 +9,8 @@ import pytest
 import uvloop
 
 from goqueue.broker.gate import Gate
-from goqueue.doors.kafka.door import KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import KafkaDoor
+from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.runtime.clock import LoopClock
 from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest
 from tests.brokers import TestBroker

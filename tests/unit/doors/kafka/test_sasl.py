@@ -6,7 +6,8 @@ import pytest
 
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate
-from goqueue.doors.kafka.door import RETIRE_MS, STRANGER_BYTES_MAX, STRANGER_MS_MAX, KafkaDoor, KafkaLimits
+from goqueue.doors.kafka.door import RETIRE_MS, STRANGER_MS_MAX, KafkaDoor
+from goqueue.doors.kafka.limits import STRANGER_BYTES_MAX, KafkaLimits
 from goqueue.doors.kafka.operations import OPERATIONS, bits
 from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.codes import Code
