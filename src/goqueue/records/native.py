@@ -1,6 +1,6 @@
-"""aiokafka's compiled record codec, imported at first use: 150 ms and 16 MB that clients and tools may never need. A node
-imports it before it serves: it uses it a second after its first message, when it stores journeys, and when it takes the
-place of another leader, and somebody would wait for the import.
+"""aiokafka's compiled record codec, imported at first use: 150 ms and 16 MB that clients and tools may never need. A
+node imports it before it serves: it uses it a second after its first message, when it stores journeys, and when it takes
+the place of another leader, and somebody would wait for the import.
 
 The compiled module is named directly. aiokafka's public name for it falls back to pure Python, ten times slower,
 without a word; this way a missing extension is an ImportError.
