@@ -21,7 +21,7 @@ from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Pr
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy, Tenant, tenant_said
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -66,6 +66,7 @@ class Gate:
         self._revision = -1
         self._has_hosts = False
         """Some rule is about an address: then what a principal may do depends on its own."""
+        self.tenants = broker.tenants.all
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
         if broker.audit is not None and logins is not None:
@@ -79,15 +80,6 @@ class Gate:
     def enter(self, tenant: str) -> Callable[[], None] | None:
         """Somebody takes a connection of a tenant, and leaves by what is returned. QuotaExceeded: there is none."""
         return self._broker.tenants.seats.enter(tenant)
-
-    @property
-    def has_tenants(self) -> bool:
-        """Others than the default one."""
-        return bool(self._broker.tenants.all())
-
-    def tenant(self, name: str) -> Tenant | None:
-        """Whose a name is that is kept; None: it is of the default tenant."""
-        return self._broker.tenants.all().get(tenant_said(name))
 
     @classmethod
     def trusted(cls, broker: Broker, forwarding: Forwarding | None = None) -> "Gate":

@@ -145,7 +145,7 @@ def test_connections_of_a_tenant_without_a_limit_leave_places_for_others() -> No
 
 def test_share_sessions_of_a_tenant_leave_places_for_others() -> None:
     house = Houses()
-    house.door._sessions = ShareSessions(8, house.door._gate.tenant)
+    house.door._sessions = ShareSessions(8, house.door._gate.tenants)
     ours = [OfTenant(house, "acme", f"m{number}") for number in range(3)]
     assert [each.fetch().error_code for each in ours] == [0, 0, Code.SHARE_SESSION_LIMIT_REACHED]
     theirs = [OfTenant(house, "beta", f"m{number}") for number in range(2)]

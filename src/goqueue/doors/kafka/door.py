@@ -64,7 +64,7 @@ class KafkaDoor:
         self._servers: list[Listener] = []
         self.endpoints: list[Endpoint] = []
         """What the clients of each listener are told, in the order in which they were opened."""
-        self._sessions = ShareSessions(tenant=gate.tenant)
+        self._sessions = ShareSessions(tenants=gate.tenants)
         self._seating = Seating(gate)
         self._turns = TenantTurns(self._clock, gate)
         self._run = ProduceRun()
@@ -159,6 +159,7 @@ class KafkaDoor:
 
     def _access_changed(self) -> None:
         """Whoever is gone is closed at once; all others learn their routes anew, by the rights that they have now."""
+        self._turns.are_taken = bool(self._gate.tenants())
         for connection in list(self.connections):
             access = connection.access
             if access is not None and access.is_over:
@@ -302,7 +303,8 @@ class KafkaDoor:
             request.charge(allowance, size)
 
     def read_began(self, data: memoryview | None) -> None:
-        self._turns.read_began()
+        if self._turns.are_taken:
+            self._turns.read_began()
         if data is not None:
             self._run.begin(data)
 
@@ -311,7 +313,8 @@ class KafkaDoor:
             self._run.end(connection)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(connection, error)
-        self._turns.read_ended(connection)
+        if self._turns.are_taken:
+            self._turns.read_ended(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:
         events.error("request failed", peer=connection.peer, exc_info=error)

@@ -6,7 +6,7 @@ its consumers must come to an end.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from goqueue.broker.queues.consumer_leases import ConsumerLeases
 from goqueue.broker.view.view import View
@@ -68,12 +68,9 @@ class ShareSession:
 class ShareSessions:
     """Invariant: `_by_connection` has the sessions of `_by_member`, each under the connection it was used on last."""
 
-    def __init__(
-        self, sessions_max: int = SESSIONS_MAX, tenant: Callable[[str], Tenant | None] = lambda name: None
-    ) -> None:
-        """`tenant`: whose a group is."""
+    def __init__(self, sessions_max: int = SESSIONS_MAX, tenants: Callable[[], Mapping[str, Tenant]] = dict) -> None:
         self._sessions_max = sessions_max
-        self._tenant = tenant
+        self._tenants = tenants
         self._counts: Counter[str] = Counter()
         """By tenant, or what looks like one."""
         self._by_member: dict[tuple[str, str], ShareSession] = {}
@@ -113,7 +110,7 @@ class ShareSessions:
         return session
 
     def _check_share(self, group: str) -> None:
-        tenant = self._tenant(group)
+        tenant = self._tenants().get(tenant_said(group))
         if tenant is not None:
             most = tenant.most(TenantLimit.SHARE_SESSIONS, self._sessions_max)
             if self._counts[tenant.tenant_id] >= most:

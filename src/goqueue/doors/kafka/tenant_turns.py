@@ -18,9 +18,9 @@ PARTS = 4
 class TenantTurns:
     def __init__(self, clock: Clock, gate: Gate) -> None:
         self._clock = clock
-        self._gate = gate
+        self.are_taken = bool(gate.tenants())
+        """There are others than the default one."""
         self._read_s = 0.0
-        """When the read began that is handled; 0: nobody asks."""
         self._spent: defaultdict[str, float] = defaultdict(float)
         self._before: defaultdict[str, float] = defaultdict(float)
         """Seconds of each tenant, in this window and in the last one."""
@@ -30,12 +30,12 @@ class TenantTurns:
         self._let: Connection | None = None
 
     def read_began(self) -> None:
-        self._read_s = self._clock.monotonic_s() if self._gate.has_tenants else 0.0
+        self._read_s = self._clock.monotonic_s()
 
     def read_ended(self, connection: Connection) -> None:
         """If its tenant has had more than its part, it is read again when the others have been."""
         if not self._read_s or connection.access is None:
-            return
+            return  # the first tenant was made by what was read
         now_s, tenant = self._clock.monotonic_s(), connection.access.tenancy.tenant
         spent_s, self._read_s = now_s - self._read_s, 0.0
         if now_s - self._began_s >= WINDOW_S:
