@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine
 
 
 def in_layers(cases: Sequence[Any], first: int) -> list[Any]:
@@ -18,3 +20,11 @@ def rows_in_layers(rows: Sequence[tuple[Any, ...]], first: int) -> list[Any]:
 
 half_in_each_layer = pytest.mark.parametrize("half", in_layers(range(2), first=1))
 """Of a random test: with so many examples in the first layer, and with as many others in the second."""
+
+
+def more_often(machine: type[RuleBasedStateMachine], walks: settings) -> Any:
+    """The random walks of a test once more, for the second layer."""
+    again = type(f"More{machine.__name__}", (machine,), {"__module__": machine.__module__})
+    case: Any = pytest.mark.second_layer(again.TestCase)  # type: ignore[attr-defined]  # its class makes it
+    case.settings = walks
+    return case

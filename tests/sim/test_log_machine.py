@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from random import Random
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -15,6 +14,7 @@ from goqueue.storage.options import LogOptions
 from goqueue.storage.pending_sync import PendingSync
 from goqueue.storage.time_reads import first_at_or_after, records_between
 from goqueue.testing.memory_disk import MemoryDisk
+from tests.layers import more_often
 from tests.logs import DIRECTORY, SMALL, append, batch, open_log, stored_batches
 
 
@@ -239,19 +239,9 @@ def settings_for(examples: int) -> settings:
     )
 
 
-class LongLogMachine(LogMachine):
-    """The same, more often."""
-
-
-class LongRareCheckpointMachine(RareCheckpointMachine):
-    """Likewise."""
-
-
 TestLogMachine = LogMachine.TestCase
 TestLogMachine.settings = settings_for(60)
 TestRareCheckpointMachine = RareCheckpointMachine.TestCase
 TestRareCheckpointMachine.settings = settings_for(60)
-TestLongLogMachine = pytest.mark.second_layer(LongLogMachine.TestCase)
-TestLongLogMachine.settings = settings_for(600)
-TestLongRareCheckpointMachine = pytest.mark.second_layer(LongRareCheckpointMachine.TestCase)
-TestLongRareCheckpointMachine.settings = settings_for(600)
+TestLongLogMachine = more_often(LogMachine, settings_for(600))
+TestLongRareCheckpointMachine = more_often(RareCheckpointMachine, settings_for(600))

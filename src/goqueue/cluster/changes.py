@@ -4,7 +4,7 @@ Whoever loses a race, or the answer, looks at what there is now and decides anew
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from goqueue.cluster.accounts import account_change, tenant_of_fact
 from goqueue.cluster.mirror import Mirror
@@ -65,9 +65,10 @@ class Until(NamedTuple):
     ms_max: int
 
 
+R = TypeVar("R")
 Wanted: TypeAlias = Step | Reread | Until
 Answer: TypeAlias = Committed | Conflict | GoQueueError | bool | None
-Change: TypeAlias = Generator[Wanted, Answer, Any]
+Change: TypeAlias = Generator[Wanted, Answer, R]
 """Yields what it wants done and is sent what came of it: of a Step what a store says, of a Reread None, of an Until a
 bool. Returns the reply."""
 
@@ -76,7 +77,11 @@ class Changes:
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
 
-    def of(self, command: Command[Any]) -> Change:
+    def of(self, command: Command[R]) -> Change[R]:
+        """What brings it about: it returns the reply that the command says."""
+        return cast("Change[R]", self._of(command))  # each case below has the reply of its command
+
+    def _of(self, command: Command[Any]) -> Change[Any]:
         match command:
             case CreateTopic():
                 return self._create(command)
@@ -89,13 +94,14 @@ class Changes:
             case _:
                 return self._plain(command)
 
-    def _decide(self, command: Command[Any]) -> tuple[Sequence[Fact], Any]:
+    def _decide(self, command: Command[R]) -> tuple[Sequence[Fact], R]:
         outcome = self._mirror.machine.decide(command, 0, 0)
-        return outcome.facts, outcome.replies[0][1]
+        reply: R = outcome.replies[0][1]
+        return outcome.facts, reply
 
     # -- what is one step
 
-    def _plain(self, command: Command[Any]) -> Change:
+    def _plain(self, command: Command[R]) -> Change[R]:
         while True:
             facts, reply = self._decide(command)
             if not facts:
@@ -150,7 +156,7 @@ class Changes:
 
     # -- topics
 
-    def _create(self, command: CreateTopic) -> Change:
+    def _create(self, command: CreateTopic) -> Change[Result]:
         key, reply = TopicKey(command.name), Result()
         while True:
             stored = self._mirror.topic(command.name)
@@ -188,7 +194,7 @@ class Changes:
             return Result(Code.INVALID_REPLICATION_FACTOR, text)
         return made
 
-    def make_ledger(self, name: str, value: TopicValue) -> Change:
+    def make_ledger(self, name: str, value: TopicValue) -> Change[Any]:
         """One of the broker's own, if there is none yet."""
         key = TopicKey(name)
         while self._mirror.topic(name) is None:
@@ -199,7 +205,7 @@ class Changes:
         assert stored is not None
         return (yield from self.finish(name, stored.topic_id))
 
-    def finish(self, name: str, topic_id: bytes, assignments: Sequence[tuple[int, ...]] = ()) -> Change:
+    def finish(self, name: str, topic_id: bytes, assignments: Sequence[tuple[int, ...]] = ()) -> Change[Any]:
         """Give a topic that is being made what it lacks; whoever began it may be dead. True: it is there. False: it is
         gone again, or too few nodes are alive."""
         key = TopicKey(name)
@@ -221,7 +227,7 @@ class Changes:
             if not isinstance(outcome, Committed | Conflict):
                 yield Reread()
 
-    def _add_partitions(self, command: AddPartitions) -> Change:
+    def _add_partitions(self, command: AddPartitions) -> Change[Result]:
         """The new ones first, then their number: nobody is shown a partition that has no place."""
         key = TopicKey(command.name)
         while True:
@@ -275,7 +281,7 @@ class Changes:
             except TooFewNodes:
                 yield None
 
-    def _reassign(self, command: Reassign) -> Change:
+    def _reassign(self, command: Reassign) -> Change[Result]:
         """It is under way when this is answered: the steward ends it when all new copies are in sync."""
         key = TopicKey(command.name)
         while True:
@@ -308,7 +314,7 @@ class Changes:
             return Result(Code.INVALID_REPLICATION_FACTOR, text)
         return reassign(partition, topic, revision, replicas)
 
-    def _delete(self, command: DeleteTopic) -> Change:
+    def _delete(self, command: DeleteTopic) -> Change[Result]:
         was_sent = False
         wanted = self._mirror.topic(command.name)
         while True:

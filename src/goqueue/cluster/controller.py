@@ -4,13 +4,14 @@ brings them about in etcd. Every node has one, and none of them has powers of it
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from goqueue.cluster.changes import Answer, Change, Changes, Reread, Until
 from goqueue.cluster.metadata import Metadata
 from goqueue.cluster.mirror import Mirror
 from goqueue.cluster.store import OnDone, OnEvents, OnListed, Store
 from goqueue.machines.machine import Command
+from goqueue.machines.name_table import NameTable
 from goqueue.model.accounts import AccessImage
 from goqueue.model.codes import Code
 from goqueue.model.errors import CoordinatorFailed, GoQueueError
@@ -32,6 +33,9 @@ class StartedStore(Store, Protocol):
 
     def start(self) -> None:
         """Whoever watches is told to list."""
+
+
+R = TypeVar("R")
 
 
 class ClusterController:
@@ -75,7 +79,7 @@ class ClusterController:
         return self.mirror.schedules
 
     @property
-    def group_options(self) -> Any:
+    def group_options(self) -> NameTable[Mapping[str, str]]:
         return self.mirror.group_options
 
     @property
@@ -146,10 +150,10 @@ class ClusterController:
 
     # -- commands
 
-    def submit(self, command: Command[Any], on_reply: Callable[[Any], None]) -> None:
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         self.run(self.changes.of(command), on_reply)
 
-    def run(self, change: Change, on_reply: Callable[[Any], None]) -> None:
+    def run(self, change: Change[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         """Bring it about; the reply, or Refused after a while, when it may have been done or not."""
         UnderWay(self, change, on_reply, self._clock).go_on(None)
 
@@ -173,11 +177,15 @@ class ClusterController:
         self._watchers.pop(who, None)
 
 
-class UnderWay:
+class UnderWay(Generic[R]):
     """One change on its way through etcd."""
 
     def __init__(
-        self, controller: ClusterController, change: Change, on_reply: Callable[[Any], None], clock: Clock
+        self,
+        controller: ClusterController,
+        change: Change[R],
+        on_reply: Callable[[R | GoQueueError], None],
+        clock: Clock,
     ) -> None:
         self._controller = controller
         self._change = change
@@ -232,7 +240,7 @@ class UnderWay:
         text = "etcd, which keeps the metadata of the cluster, did not answer: it may have been done or not"
         self._end(Refused(Code.REQUEST_TIMED_OUT, text))
 
-    def _end(self, reply: object) -> None:
+    def _end(self, reply: R | GoQueueError) -> None:
         if not self._is_over:
             self._is_over = True
             self._deadline.cancel()

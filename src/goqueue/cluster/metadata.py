@@ -4,9 +4,11 @@ topics that have changed are made anew.
 
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from goqueue.cluster.store import Store
+from goqueue.machines.machine import Command
+from goqueue.model.errors import GoQueueError
 from goqueue.model.metadata import (
     ClusterKey,
     ClusterValue,
@@ -21,11 +23,13 @@ from goqueue.model.metadata import (
 from goqueue.model.placements import NO_EPOCH, NOBODY, NOWHERE, NodeInfo, Placement
 from goqueue.model.topics import Image, Topic
 
+R = TypeVar("R")
+
 
 class CommandStore(Store, Protocol):
     """A store that also decides the commands of the controller machine."""
 
-    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None: ...
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None: ...
 
     def removed(self, name: str, revision: int) -> None:
         """The logs of a topic that is being deleted are gone here. `revision`: of the topic."""
@@ -52,7 +56,7 @@ class Metadata:
         """What the metadata says of leaders may be wrong: the image has none."""
         store.watch(self._fold, lambda: store.list(self._listed))
 
-    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None:
         self._store.submit(command, on_reply)
 
     def removed(self, name: str) -> None:

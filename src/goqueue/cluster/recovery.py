@@ -102,7 +102,7 @@ class Recovery:
                 assert isinstance(event.value, Placement)
                 yield Partition(PartitionKey(topic.topic_id, number), event.value, least)
 
-    def _change(self, plan: Plan, why: str) -> Change:
+    def _change(self, plan: Plan, why: str) -> Change[object]:
         """Partitions first: while one is left, all stays halted, and it can be done again."""
         nodes, mirror, now_ms = self._mirror.nodes, self._mirror, self._clock.now_ms()
         revision = mirror.revision_of(ClusterKey())

@@ -98,7 +98,7 @@ class Steward:
             for name, change in self._wanted():
                 self._begin(name, change)
 
-    def _begin(self, name: str, change: Change) -> None:
+    def _begin(self, name: str, change: Change[object]) -> None:
         if name in self._under_way:
             change.close()
             return
@@ -109,7 +109,7 @@ class Steward:
 
         self._controller.run(change, done)
 
-    def _wanted(self) -> Iterator[tuple[str, Change]]:
+    def _wanted(self) -> Iterator[tuple[str, Change[object]]]:
         for name, partitions in self._ledgers():
             if self._mirror.topic(name) is None:
                 yield name, self._controller.changes.make_ledger(name, self._new_ledger(name, partitions))
@@ -208,7 +208,7 @@ class Steward:
         holders = {node for event in placements for node in _holders(event.value)}
         return all(node in self._mirror.removed(topic.topic_id) for node in holders if node in self._mirror.nodes)
 
-    def _forget(self, name: str, topic: TopicValue) -> Change:
+    def _forget(self, name: str, topic: TopicValue) -> Change[object]:
         """Its partitions first, a part at a time: the topic says that it is being deleted until the end."""
         key, topic_id = TopicKey(name), topic.topic_id
         while True:
@@ -229,7 +229,7 @@ class Steward:
                 return None  # looked at again
 
 
-def _one(step: Step) -> Change:
+def _one(step: Step) -> Change[object]:
     yield step
     return None
 

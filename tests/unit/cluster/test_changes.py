@@ -71,7 +71,7 @@ class Parts:
 
     def run(self, command: Command[Any], *, lose: Sequence[int] = (), before: dict[int, Put] | None = None) -> Any:
         """`lose`: the answers of which steps are lost. `before`: what another node does before a step."""
-        change: Change = self.changes.of(command)
+        change: Change[Any] = self.changes.of(command)
         answer: Any = None
         number = 0
         while True:

@@ -26,7 +26,7 @@ def test_every_command_names_the_type_of_its_reply() -> None:
         f"{each.__module__}.{each.__name__}": get_args(base)[0]
         for each in ours
         for base in each.__orig_bases__
-        if each.__name__ != "GroupCommand"
+        if each.__name__ not in ("GroupCommand", "PlaceCommand")
     }
     assert len(replies) > 40
     assert [name for name, reply in replies.items() if reply is Any] == []

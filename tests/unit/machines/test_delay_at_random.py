@@ -5,7 +5,6 @@ from contextlib import ExitStack
 from typing import NamedTuple
 from unittest.mock import patch
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -28,6 +27,7 @@ from goqueue.machines.delays.commands import (
 )
 from goqueue.machines.delays.timer_wheel import TICK_MS
 from goqueue.model.codes import Code
+from tests.layers import more_often
 from tests.unit.machines.delay_samples import (
     DAY_MS,
     HOUR_MS,
@@ -278,11 +278,6 @@ class Model(RuleBasedStateMachine):
         assert not self.driver.machine._state.target.is_doomed
 
 
-class ModelMoreOften(Model):
-    """The same."""
-
-
 TestDelaysAtRandom = Model.TestCase
 TestDelaysAtRandom.settings = settings(max_examples=WALKS // 3, stateful_step_count=40, deadline=None)
-TestDelaysMoreOften = pytest.mark.second_layer(ModelMoreOften.TestCase)
-TestDelaysMoreOften.settings = settings(max_examples=WALKS, stateful_step_count=40, deadline=None)
+TestDelaysMoreOften = more_often(Model, settings(max_examples=WALKS, stateful_step_count=40, deadline=None))

@@ -5,7 +5,6 @@ from random import Random
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -28,6 +27,7 @@ from goqueue.machines.deliveries.commands import (
 )
 from goqueue.machines.deliveries.window import DEAD, GAP, LEASED, READY, SETTLED, WAITING
 from goqueue.model.codes import Code
+from tests.layers import more_often
 from tests.unit.machines.delivery_driver import PLACE, Driver, offsets_of
 from tests.unit.machines.delivery_model import Known, Model
 from tests.unit.machines.fair_model import SENDERS, FairModel
@@ -384,18 +384,12 @@ class DeliveriesAtRandom(RuleBasedStateMachine):
         assert [known for known in self.model.log[self.log_start :] if known.state != "settled"] == []
 
 
-class DeliveriesMoreOften(DeliveriesAtRandom):
-    """The same."""
-
-
 TestDeliveriesAtRandom = DeliveriesAtRandom.TestCase
 TestDeliveriesAtRandom.settings = settings(max_examples=15, stateful_step_count=20)
-TestDeliveriesMoreOften = pytest.mark.second_layer(DeliveriesMoreOften.TestCase)
-TestDeliveriesMoreOften.settings = settings(max_examples=40, stateful_step_count=20)
+TestDeliveriesMoreOften = more_often(DeliveriesAtRandom, settings(max_examples=40, stateful_step_count=20))
 
 
-def test_a_reject_in_a_replay_is_repeated_while_the_log_is_observed_again() -> None:
-    """Was found at random."""
+def test_a_reject_in_a_replay_is_repeated_while_the_log_is_observed_again() -> None:  # was found at random
     state = DeliveriesAtRandom()
     state.begin(by_key=False, keeps_expired=False, attempts_max=2, is_direct=False, fair_by="none")
     state.go_on(seed=237, steps=19, trouble=0)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -30,6 +29,7 @@ from goqueue.machines.groups.commands import (
 from goqueue.machines.groups.machine import Groups
 from goqueue.model.codes import Code
 from goqueue.model.topic_partition import TopicPartition
+from tests.layers import more_often
 from tests.unit.machines.group_driver import REBALANCE_MS, SESSION_MS, Driver, at, join, subscription
 
 PARTITIONS = 6
@@ -302,11 +302,6 @@ def _seen(machine: Groups, command: FetchOffsets) -> Any:
     return sorted(reply.offsets, key=lambda each: (each.topic, each.partition))
 
 
-class GroupsMoreOften(GroupsAtRandom):
-    """The same."""
-
-
 TestGroupsAtRandom = GroupsAtRandom.TestCase
 TestGroupsAtRandom.settings = settings(max_examples=30, stateful_step_count=40)
-TestGroupsMoreOften = pytest.mark.second_layer(GroupsMoreOften.TestCase)
-TestGroupsMoreOften.settings = settings(max_examples=80, stateful_step_count=40)
+TestGroupsMoreOften = more_often(GroupsAtRandom, settings(max_examples=80, stateful_step_count=40))

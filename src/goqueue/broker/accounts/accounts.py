@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -18,6 +18,7 @@ from goqueue.machines.accounts import (
     DeleteUser,
     RotateKey,
 )
+from goqueue.machines.machine import Command
 from goqueue.machines.quotas import DeleteQuota, SetQuota
 from goqueue.model.access import Rule
 from goqueue.model.accounts import (
@@ -50,7 +51,8 @@ OVERLAP_MS = 24 * 60 * 60 * 1000
 
 NO_MASTER = "a key for SQS keeps its secret, sealed: this node needs master_key_file for that"
 
-OnReply: TypeAlias = Callable[[Any], None]
+R = TypeVar("R")
+OnReply: TypeAlias = Callable[[R | GoQueueError], None]
 
 
 class NewKey(NamedTuple):
@@ -65,7 +67,7 @@ class AccountStore(Protocol):
     @property
     def access(self) -> AccessImage: ...
 
-    def submit(self, command: Any, on_reply: OnReply) -> None: ...
+    def submit(self, command: Command[R], on_reply: OnReply[R]) -> None: ...
 
 
 class Accounts:
@@ -88,10 +90,12 @@ class Accounts:
 
     # -- users
 
-    def create_user(self, name: str, password: str, roles: Sequence[str], on_reply: OnReply) -> None:
+    def create_user(self, name: str, password: str, roles: Sequence[str], on_reply: OnReply[None]) -> None:
         self._set_password(name, password, check_roles(tuple(roles)), on_reply, is_new=True)
 
-    def change_user(self, name: str, password: str | None, roles: Sequence[str] | None, on_reply: OnReply) -> None:
+    def change_user(
+        self, name: str, password: str | None, roles: Sequence[str] | None, on_reply: OnReply[None]
+    ) -> None:
         checked = None if roles is None else check_roles(tuple(roles))
         if password is None:
             self._submit(ChangeUser(name, {}, checked, is_new=False), None, on_reply)
@@ -99,7 +103,7 @@ class Accounts:
             self._set_password(name, password, checked, on_reply, is_new=False)
 
     def _set_password(
-        self, name: str, password: str, roles: tuple[str, ...] | None, on_reply: OnReply, *, is_new: bool
+        self, name: str, password: str, roles: tuple[str, ...] | None, on_reply: OnReply[None], *, is_new: bool
     ) -> None:
         check_name("user", name)
         if not password or len(password.encode()) > PASSWORD_BYTES_MAX or "\0" in password:
@@ -120,7 +124,7 @@ class Accounts:
 
         self.aside(work, done)
 
-    def alter_scram(self, name: str, changes: Mapping[Mechanism, Salted | None], on_reply: OnReply) -> None:
+    def alter_scram(self, name: str, changes: Mapping[Mechanism, Salted | None], on_reply: OnReply[None]) -> None:
         """None: this mechanism is taken away."""
         check_name("user", name)
         sealed: dict[str, bytes | None] = {}
@@ -138,7 +142,7 @@ class Accounts:
             sealed[mechanism] = self._sealed(name, mechanism, verifier)
         self._submit(ChangeUser(name, sealed, None, self._clock.now_ms()), None, on_reply)
 
-    def delete_user(self, name: str, on_reply: OnReply) -> None:
+    def delete_user(self, name: str, on_reply: OnReply[None]) -> None:
         self._submit(DeleteUser(name), None, on_reply)
 
     def verifier(self, name: str, mechanism: Mechanism) -> Verifier | None:
@@ -160,7 +164,7 @@ class Accounts:
         roles: Sequence[str],
         expires_ms: int,
         metadata: Mapping[str, str],
-        on_reply: OnReply,
+        on_reply: OnReply[NewKey],
         *,
         is_for_sqs: bool = False,
         tenant: str = DEFAULT_TENANT,
@@ -195,11 +199,11 @@ class Accounts:
         """What its owner signs with. CannotUnseal: this node lacks the master key."""
         return Secret(self.sealing.open(key_place(key.key_id), secret.sealed).decode())
 
-    def store_key(self, key: ApiKey, on_reply: OnReply) -> None:
+    def store_key(self, key: ApiKey, on_reply: OnReply[ApiKey]) -> None:
         """One whose secret was chosen elsewhere: the bootstrap key."""
         self._submit(CreateKey(key), key, on_reply)
 
-    def rotate_key(self, key_id: str, overlap_ms: int, on_reply: OnReply) -> None:
+    def rotate_key(self, key_id: str, overlap_ms: int, on_reply: OnReply[NewKey]) -> None:
         text = KeyText(key_id, Secret(self._dice.randbytes(SECRET_BYTES).hex()))
         now_ms, before = self._clock.now_ms(), self.image.keys.get(key_id)
         is_for_sqs = before is not None and before.is_for_sqs
@@ -207,20 +211,23 @@ class Accounts:
             raise Refused(Code.INVALID_REQUEST, NO_MASTER)
         sealed = self._sealed_secret(text) if is_for_sqs else b""
 
-        def done(reply: Any) -> None:
+        def done(error: GoQueueError | None) -> None:
             key = self.image.keys.get(key_id)
-            if key is None and not isinstance(reply, GoQueueError):  # deleted by somebody else, meanwhile
-                reply = Refused(Code.RESOURCE_NOT_FOUND, f"there is no key {key_id!r}")
-            on_reply(reply if key is None or isinstance(reply, GoQueueError) else NewKey(key, text))
+            if error is not None:
+                on_reply(error)
+            elif key is None:  # deleted by somebody else, meanwhile
+                on_reply(Refused(Code.RESOURCE_NOT_FOUND, f"there is no key {key_id!r}"))
+            else:
+                on_reply(NewKey(key, text))
 
         self._submit(RotateKey(key_id, digest_of(text.secret), now_ms, overlap_ms, sealed), None, done)
 
-    def delete_key(self, key_id: str, on_reply: OnReply) -> None:
+    def delete_key(self, key_id: str, on_reply: OnReply[None]) -> None:
         self._submit(DeleteKey(key_id), None, on_reply)
 
     # -- the master key
 
-    def rekey(self, on_reply: OnReply) -> None:
+    def rekey(self, on_reply: OnReply[int]) -> None:
         """Seal everything under the master key that is in use; tells how many accounts that were."""
         if not self.sealing.has_master:
             raise Refused(Code.INVALID_REQUEST, "this node has no master key: see the setting master_key_file")
@@ -230,8 +237,8 @@ class Accounts:
             words = f"{error}; add the key that it was sealed under to master_key_file, below the new one"
             raise Refused(Code.INVALID_REQUEST, words) from None
 
-        def done(reply: Any) -> None:
-            on_reply(reply if isinstance(reply, GoQueueError) else len(changes))
+        def done(error: GoQueueError | None) -> None:
+            on_reply(error or len(changes))
 
         self._steps(changes, done)
 
@@ -240,10 +247,10 @@ class Accounts:
     def new_rule_id(self) -> str:
         return f"r{self._dice.randbytes(KEY_ID_BYTES).hex()}"
 
-    def create_rules(self, rules: Sequence[Rule], on_reply: OnReply) -> None:
+    def create_rules(self, rules: Sequence[Rule], on_reply: OnReply[None]) -> None:
         self._steps([CreateRules(tuple(some)) for some in _some(rules)], on_reply)
 
-    def delete_rules(self, rule_ids: Sequence[str], on_reply: OnReply) -> None:
+    def delete_rules(self, rule_ids: Sequence[str], on_reply: OnReply[None]) -> None:
         self._steps([DeleteRules(tuple(some)) for some in _some(rule_ids)], on_reply)
 
     # -- quotas
@@ -253,7 +260,7 @@ class Accounts:
         user: str | None,
         client_id: str | None,
         limits: Mapping[str, float | None],
-        on_reply: OnReply,
+        on_reply: OnReply[None],
         *,
         ip: str | None = None,
     ) -> None:
@@ -263,26 +270,26 @@ class Accounts:
         self._submit(SetQuota(user, client_id, dict(limits), ip), None, on_reply)
 
     def delete_quota(
-        self, user: str | None, client_id: str | None, on_reply: OnReply, *, ip: str | None = None
+        self, user: str | None, client_id: str | None, on_reply: OnReply[None], *, ip: str | None = None
     ) -> None:
         check_entity(user, client_id, ip)
         self._submit(DeleteQuota(user, client_id, ip), None, on_reply)
 
-    def _steps(self, commands: list[Any], on_reply: OnReply) -> None:
+    def _steps(self, commands: Sequence[Command[AccountResult]], on_reply: OnReply[None]) -> None:
         if not commands:
             on_reply(None)
             return
         first, *others = commands
 
-        def done(reply: Any) -> None:
-            if isinstance(reply, GoQueueError) or not others:
-                on_reply(reply)
+        def done(error: GoQueueError | None) -> None:
+            if error is not None or not others:
+                on_reply(error)
             else:
                 self._steps(others, on_reply)
 
         self._submit(first, None, done)
 
-    def _submit(self, command: Any, reply: Any, on_reply: OnReply) -> None:
+    def _submit(self, command: Command[AccountResult], reply: R, on_reply: OnReply[R]) -> None:
         def done(result: AccountResult | GoQueueError) -> None:
             if isinstance(result, GoQueueError):
                 on_reply(result)
@@ -298,5 +305,5 @@ def digest_of(secret: Secret[str]) -> bytes:
     return hashlib.sha256(bytes.fromhex(secret.reveal())).digest()
 
 
-def _some(items: Sequence[Any]) -> list[Sequence[Any]]:
+def _some(items: Sequence[R]) -> list[Sequence[R]]:
     return [items[at : at + RULES_PER_STEP] for at in range(0, len(items), RULES_PER_STEP)]

@@ -8,7 +8,6 @@ died.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from goqueue.broker.dead_letters.identities import Identity, LetterBatch, LetterProducers, Target
 from goqueue.broker.delays.firing import record_bytes
@@ -62,7 +61,7 @@ def dead_letters_of(topics: Topics, topic: str) -> str:
 
 
 def make_dead_letter_topic(
-    topics: Topics, source: Topic, on_reply: Callable[[Any], None], partitions: int | None = None
+    topics: Topics, source: Topic, on_reply: Callable[[Result | GoQueueError], None], partitions: int | None = None
 ) -> None:
     """What the source took must fit, with all that is said about it. One partition has to do where the node cannot have
     as many as the source. Replies with a GoQueueError if there is none.

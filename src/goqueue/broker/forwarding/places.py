@@ -4,7 +4,7 @@ is told goes to all nodes.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +34,8 @@ from goqueue.ports.forwarding import Stop
 from goqueue.runtime.ahead import OnReply
 
 STANDS_MS = 2000
+
+R = TypeVar("R")
 
 
 class OpenPlace(msgspec.Struct, array_like=True):
@@ -95,11 +97,12 @@ class SpreadPlaces:
     def _is_here(self, place: Place) -> bool:
         return self._forwarding.homes.partition(place.topic, place.partition) == self._forwarding.homes.me
 
-    def submit(self, command: PlaceCommand, on_reply: OnReply[Any] | None) -> bool:
+    def submit(self, command: PlaceCommand[R], on_reply: OnReply[R] | None) -> bool:
         """False: it is for this node. What `on_reply` gets is said by the command (`Queues.submit`)."""
         if self._is_here(command.place):
             return False
-        spot, queues, told = (command.place.topic, command.place.partition), self._queues, on_reply or _unheard
+        spot, queues = (command.place.topic, command.place.partition), self._queues
+        told: OnReply[Any] = on_reply or _unheard  # each command below has its own reply
         match command:
             case Settle():
                 ask_leader(self._forwarding, spot, SETTLE, command, lambda done: queues.submit(command, done), told)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from goqueue.broker.groups.rebalances import Rebalances
 from goqueue.broker.shards import REPLY_MS_MAX, SHARDS, shard_of_group
@@ -259,13 +259,14 @@ class Groups:
         for name in names:
             if self._coordinators.find(self.partition_of(name)) is not None:
                 of_each.setdefault(self.partition_of(name), []).append(name)
-        replies: list[Any] = []
+        replies: list[commands.ListReply | GoQueueError] = []
 
-        def collect(reply: Any) -> None:
+        def collect(reply: commands.ListReply | GoQueueError) -> None:
             replies.append(reply)
             if len(replies) == len(of_each):
                 failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
-                on_reply(failure or [each for one in replies for each in one.groups])
+                listed = [each for one in replies if isinstance(one, commands.ListReply) for each in one.groups]
+                on_reply(failure or listed)
 
         if not of_each:
             on_reply([])
@@ -312,22 +313,30 @@ class Groups:
         then.
         """
 
-        def described(reply: Any) -> None:
-            members = () if isinstance(reply, GoQueueError) else reply.members
-            if isinstance(reply, commands.DescribedGroup) and members:
-                leaving = tuple(commands.LeavingMember(each.member_id, each.instance_id) for each in members)
+        def described_classic(reply: commands.DescribedGroup | GoQueueError) -> None:
+            if not isinstance(reply, GoQueueError) and reply.members:
+                leaving = tuple(commands.LeavingMember(each.member_id, each.instance_id) for each in reply.members)
                 self.submit(commands.LeaveGroup(group_id, leaving), lambda reply: None)
-            elif isinstance(reply, consumer_commands.ConsumerGroupDescription):
-                # Without members of the new protocol it is a classic group: these go first.
-                for each in sorted(members, key=lambda each: bool(each.classic_protocols)):
-                    self.submit(_farewell(group_id, each), lambda reply: None)
 
-        def described_last(reply: Any) -> None:
-            described(reply)
+        def described(reply: consumer_commands.ConsumerGroupDescription | GoQueueError) -> None:
+            if not isinstance(reply, GoQueueError):
+                # Without members of the new protocol it is a classic group: these go first.
+                for each in sorted(reply.members, key=lambda each: bool(each.classic_protocols)):
+                    self._dismiss(group_id, each)
             on_done()
 
-        self.submit(commands.DescribeGroup(group_id), described)
-        self.submit(consumer_commands.DescribeConsumerGroup(group_id), described_last)
+        self.submit(commands.DescribeGroup(group_id), described_classic)
+        self.submit(consumer_commands.DescribeConsumerGroup(group_id), described)
+
+    def _dismiss(self, group_id: str, member: consumer_commands.ConsumerMember) -> None:
+        member_id, instance_id = member.member_id, member.instance_id
+        if member.classic_protocols:
+            leaving = (commands.LeavingMember(member_id, instance_id),)
+            self.submit(commands.LeaveGroup(group_id, leaving), lambda reply: None)
+        else:
+            leave = consumer_commands.LEAVE_EPOCH
+            heartbeat = consumer_commands.ConsumerHeartbeat(group_id, member_id, leave, instance_id)
+            self.submit(heartbeat, lambda reply: None)
 
     def page(self, after: str | None, count: int) -> list[str]:
         """The next names, sorted, of all groups but those of which only deliveries are known. A refusal: a coordinator
@@ -355,11 +364,3 @@ class Groups:
     def _of(self, group_id: str) -> Coordinator[GroupsMachine]:
         """Its shard is made when it is first needed. A GoQueueError: it cannot be."""
         return self._coordinators.of_or_new(shard_of_group(group_id))
-
-
-def _farewell(group_id: str, member: consumer_commands.ConsumerMember) -> GroupCommand[Any]:
-    if member.classic_protocols:
-        return commands.LeaveGroup(group_id, (commands.LeavingMember(member.member_id, member.instance_id),))
-    return consumer_commands.ConsumerHeartbeat(
-        group_id, member.member_id, consumer_commands.LEAVE_EPOCH, member.instance_id
-    )

@@ -2,8 +2,8 @@
 is.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from goqueue.broker.groups.groups import Groups
 from goqueue.broker.queues.queues import Queues
@@ -40,6 +40,25 @@ class Reader(NamedTuple):
 OnReaders = Callable[[list[Reader]], None]
 
 
+class Known(NamedTuple):
+    """What its coordinator says of a group, whichever kind that is of."""
+
+    offsets: commands.FetchOffsetsReply
+    classic: commands.DescribedGroup
+    consumer: consumer_commands.ConsumerGroupDescription
+    share: share_commands.ShareGroupDescription
+
+    @classmethod
+    def of(cls, replies: Sequence[object]) -> "Known":
+        """They come in the order of the questions."""
+        offsets, classic, consumer, share = replies
+        assert isinstance(offsets, commands.FetchOffsetsReply)
+        assert isinstance(classic, commands.DescribedGroup)
+        assert isinstance(consumer, consumer_commands.ConsumerGroupDescription)
+        assert isinstance(share, share_commands.ShareGroupDescription)
+        return cls(offsets, classic, consumer, share)
+
+
 class Lag:
     def __init__(self, groups: Groups, queues: Queues, topics: Topics, clock: Clock) -> None:
         self._groups = groups
@@ -59,16 +78,21 @@ class Lag:
             consumer_commands.DescribeConsumerGroup(group_id),
             share_commands.DescribeShareGroup(group_id),
         )
-        replies: list[Any] = []
+        replies: list[object] = []
 
-        def collect(reply: Any) -> None:
+        def collect(reply: object) -> None:
             replies.append(reply)
-            if len(replies) == len(questions):
-                failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
-                if failure is not None or self.ends is None:
-                    on_reply(failure or self._measured({}, *replies))
-                else:
-                    self.ends.find(self._streamed(*replies), lambda ends: on_reply(self._measured(ends, *replies)))
+            if len(replies) < len(questions):
+                return
+            failure = next((one for one in replies if isinstance(one, GoQueueError)), None)
+            if failure is not None:
+                on_reply(failure)
+                return
+            known = Known.of(replies)
+            if self.ends is None:
+                on_reply(self._measured({}, known))
+            else:
+                self.ends.find(self._streamed(known), lambda ends: on_reply(self._measured(ends, known)))
 
         for question in questions:
             self._groups.ask(question, collect)
@@ -125,19 +149,21 @@ class Lag:
         for group_id in now:
             self.of_group(group_id, collect)
 
-    def _streamed(self, offsets: Any, classic: Any, consumer: Any, _share: Any) -> list[TopicPartition]:
+    def _streamed(self, known: Known) -> list[TopicPartition]:
         """What it has committed to, or reads as a stream."""
-        committed = [TopicPartition(one.topic, one.partition) for one in offsets.offsets if one.offset >= 0]
-        owned = self._consumer_owners(consumer.members) if consumer.epoch else _classic_owners(classic)
+        committed = [TopicPartition(one.topic, one.partition) for one in known.offsets.offsets if one.offset >= 0]
+        consumer = known.consumer
+        owned = self._consumer_owners(consumer.members) if consumer.epoch else _classic_owners(known.classic)
         return [*committed, *(place for place, _ in owned)]
 
-    def _measured(self, ends: Ends, *replies: Any) -> GroupLag | GoQueueError:
+    def _measured(self, ends: Ends, known: Known) -> GroupLag | GoQueueError:
         try:
-            return self._measure(ends, *replies)
+            return self._measure(ends, known)
         except GoQueueError as error:  # of the coordinator of its deliveries
             return error.kept()
 
-    def _measure(self, ends: Ends, offsets: Any, classic: Any, consumer: Any, share: Any) -> GroupLag | Refused:
+    def _measure(self, ends: Ends, known: Known) -> GroupLag | Refused:
+        offsets, classic, consumer, share = known
         group_id = classic.group_id
         read = {TopicPartition(place.topic, place.partition) for place in self._queues.places(group_id)}
         owners: dict[TopicPartition, Owner] = {}

@@ -3,7 +3,7 @@ members of consumer groups like those of Kafka clients, and read as a queue. Wha
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from goqueue.broker.groups.groups import Groups
 from goqueue.broker.groups.member_progress import MemberProgress, failure_of
@@ -190,16 +190,18 @@ class Members:
         lost.
         """
 
-        def found(reply: Any) -> None:
+        def found(reply: FoundConsumerMember | GoQueueError) -> None:
             failure = failure_of(reply)
-            if failure is None and who.generation not in (
-                ANY_GENERATION,
-                reply.member.epoch,
-                reply.member.previous_epoch,
-            ):
-                message = f"generation {who.generation} is not {reply.member.epoch}: join again"
-                failure = Refused(Code.STALE_MEMBER_EPOCH, message)
-            on_found(failure or reply)
+            if failure is not None or isinstance(reply, GoQueueError):
+                on_found(failure or reply)
+                return
+            member = reply.member
+            assert member is not None, "one that was found"
+            if who.generation in (ANY_GENERATION, member.epoch, member.previous_epoch):
+                on_found(reply)
+            else:
+                message = f"generation {who.generation} is not {member.epoch}: join again"
+                on_found(Refused(Code.STALE_MEMBER_EPOCH, message))
 
         self.groups.submit(consumer_commands.FindConsumerMember(who.group_id, who.member_id), found)
 

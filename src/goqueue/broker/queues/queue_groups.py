@@ -5,7 +5,7 @@ many partitions.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from goqueue.broker.queues.companions import NOBODY, DeliveryCompanions, Opening, Spot, places_of
 from goqueue.broker.queues.stands import OnStands
@@ -22,6 +22,7 @@ from goqueue.machines.deliveries.commands import (
 )
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.group_options import SetGroupOptions
+from goqueue.machines.machine import Command
 from goqueue.machines.name_table import NameTable
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
@@ -35,6 +36,9 @@ from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
 
 OnOpen = Callable[[GoQueueError | None], None]
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 class OptionsStore(Protocol):
@@ -58,7 +62,7 @@ class HeldElsewhere(Protocol):
 class PlacesElsewhere(Protocol):
     """Places in partitions that other nodes lead. False: it is led here, and nothing was done."""
 
-    def submit(self, command: PlaceCommand, on_reply: OnReply[Any] | None) -> bool:
+    def submit(self, command: PlaceCommand[R], on_reply: OnReply[R] | None) -> bool:
         """`on_reply` gets what the command says."""
 
     def open(
@@ -333,21 +337,31 @@ class QueueGroups:
         """All that consumers of all groups hold."""
         return chain.from_iterable(each.peek().held.all() for each in self.companions.active())
 
-    def nothing(self, command: Any) -> Any:
+    def nothing(self, command: Command[R]) -> R:
         """What is answered to a command about a place in a partition that no group has read."""
         outcome = NOBODY.decide(command, 0, self._clock.now_ms())
         assert not outcome.facts, f"{command} was decided for nobody"
-        return outcome.replies[0][1]
+        reply: R = outcome.replies[0][1]
+        return reply
 
 
 def ask_all(
-    wanted: Sequence[tuple[Coordinator[Deliveries], Any]], on_done: Callable[[GoQueueError | None], None]
+    wanted: Sequence[tuple[Coordinator[Deliveries], Command[object]]], on_done: Callable[[GoQueueError | None], None]
 ) -> None:
     """Submit all, and tell when all are answered: the first error of any."""
-    waiting = len(wanted) + 1
+    for_each(wanted, lambda one, done: one[0].submit(one[1], done), on_done)
+
+
+def for_each(
+    items: Sequence[T],
+    start: Callable[[T, Callable[[object], None]], None],
+    on_done: Callable[[GoQueueError | None], None],
+) -> None:
+    """Start all, and tell when all are done: the first error of any."""
+    waiting = len(items) + 1
     first_error: GoQueueError | None = None
 
-    def answered(reply: object) -> None:
+    def one_done(reply: object = None) -> None:
         nonlocal waiting, first_error
         waiting -= 1
         if isinstance(reply, GoQueueError):
@@ -355,9 +369,9 @@ def ask_all(
         if not waiting:
             on_done(first_error)
 
-    for coordinator, command in wanted:
-        coordinator.submit(command, answered)
-    answered(None)
+    for item in items:
+        start(item, one_done)
+    one_done()
 
 
 def stream_refusal(group_id: str) -> Refused:

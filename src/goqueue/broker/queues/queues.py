@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, overload
+from typing import TypeVar, cast
 
 from goqueue.broker.groups.starts import start_offset
 from goqueue.broker.queues.companions import Opening
@@ -21,18 +21,14 @@ from goqueue.broker.reading.open_batches import OpenBatches, Turn
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.noting import note_acked, note_delivery
 from goqueue.machines.deliveries.commands import (
-    DeadLettersWritten,
     LeaseReply,
     Measure,
     Observe,
     OpenDelivery,
     Place,
     PlaceCommand,
-    Replay,
-    ReplayReply,
     Seek,
     Settle,
-    SettleBelow,
     SettleReply,
 )
 from goqueue.machines.deliveries.machine import Deliveries
@@ -60,6 +56,8 @@ PLACES_PER_TURN = 256
 
 NO_LEASE_NUMBER = 1
 """Of a lease of nothing: whatever is not 0."""
+
+R = TypeVar("R")
 
 
 class Queues(QueueGroups):
@@ -98,18 +96,7 @@ class Queues(QueueGroups):
         self.companions.on_loaded = self._loaded
         self.on_options_changed = self._policies.group_changed
 
-    @overload
-    def submit(self, command: Settle, on_reply: OnReply[SettleReply] | None = None) -> None: ...
-
-    @overload
-    def submit(self, command: Replay, on_reply: OnReply[ReplayReply] | None = None) -> None: ...
-
-    @overload
-    def submit(
-        self, command: DeadLettersWritten | Observe | Seek | SettleBelow, on_reply: OnReply[Code] | None = None
-    ) -> None: ...
-
-    def submit(self, command: PlaceCommand, on_reply: OnReply[Any] | None = None) -> None:
+    def submit(self, command: PlaceCommand[R], on_reply: OnReply[R] | None = None) -> None:
         """Commands of the delivery machine about one place."""
         place = command.place
         if self.elsewhere is not None and self.elsewhere.submit(command, on_reply):
@@ -123,7 +110,7 @@ class Queues(QueueGroups):
             else:
                 answer(on_reply, self.nothing(command))
         elif isinstance(command, Settle):
-            self._direct.settle(coordinator, command, on_reply)
+            self._direct.settle(coordinator, command, cast("OnReply[SettleReply] | None", on_reply))  # of a Settle
         else:
             coordinator.submit(command, on_reply)
 

@@ -1,9 +1,10 @@
 """Reading again: a queue group sent back to an earlier place, or given part of the log once more, or a fork of it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from goqueue.broker.groups.groups import Groups
+from goqueue.broker.queues.queue_groups import for_each
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
@@ -105,9 +106,9 @@ class Replays:
             if isinstance(moves, GoQueueError) or is_dry_run:
                 on_done(moves)
             else:
-                _each(moves, move, lambda error: on_done(error or moves))
+                for_each(moves, move, lambda error: on_done(error or moves))
 
-        def move(one: Moved, done: Callable[[Any], None]) -> None:
+        def move(one: Moved, done: Callable[[object], None]) -> None:
             place = Place(group_id, topic, one.partition)
             self._open(place, done, lambda: self._queues.seek(place, one.after, done))
 
@@ -177,14 +178,14 @@ class Replays:
             on_done(error)
             return
 
-        def one(span: tuple[int, int, int], finished: Callable[[Any], None]) -> None:
+        def one(span: tuple[int, int, int], finished: Callable[[object], None]) -> None:
             self._replay_one(request, span, done, finished)
 
         def begin(error: GoQueueError | None = None) -> None:
             if error is not None:
                 on_done(error)
             else:
-                _each(spans, one, lambda error: on_done(error or done))
+                for_each(spans, one, lambda error: on_done(error or done))
 
         if request.fork_as is None or request.is_dry_run:
             begin()
@@ -196,7 +197,7 @@ class Replays:
         request: ReplayRequest,
         span: tuple[int, int, int],
         done: list[Replayed],
-        finished: Callable[[Any], None],
+        finished: Callable[[object], None],
     ) -> None:
         partition, first, following = span
         place = Place(request.fork_as or request.group_id, request.topic, partition)
@@ -246,7 +247,7 @@ class Replays:
         settled = _settled(machine.state_of(place.group_id))[place.topic, place.partition]
         return subtract(ranges, subtract(ranges, settled))
 
-    def _open(self, place: Place, failed: Callable[[Any], None], then: Callable[[], None]) -> None:
+    def _open(self, place: Place, failed: Callable[[object], None], then: Callable[[], None]) -> None:
         if self._queues.is_open(place):
             then()
         else:
@@ -325,24 +326,3 @@ def _refusal(reply: commands.CommitReply | GoQueueError, group_id: str) -> GoQue
 
 def _error(reply: object) -> GoQueueError | None:
     return reply if isinstance(reply, GoQueueError) else None
-
-
-def _each(
-    items: Sequence[Any],
-    start: Callable[[Any, Callable[[Any], None]], None],
-    on_done: Callable[[GoQueueError | None], None],
-) -> None:
-    """Start all, and say when all are done: the first error of any, or None."""
-    waiting = len(items) + 1
-    first_error: GoQueueError | None = None
-
-    def one_done(reply: Any = None) -> None:
-        nonlocal waiting, first_error
-        waiting -= 1
-        first_error = first_error or _error(reply)
-        if not waiting:
-            on_done(first_error)
-
-    for item in items:
-        start(item, one_done)
-    one_done()

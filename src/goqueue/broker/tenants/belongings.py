@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from goqueue.broker.shards import SHARDS
 from goqueue.broker.tenants.walk import Walk
@@ -10,6 +10,7 @@ from goqueue.machines.accounts import DeleteKey, DeleteRules, DeleteUser
 from goqueue.machines.controller_commands import DeleteTopic
 from goqueue.machines.find_names import FindNames, FoundNames
 from goqueue.machines.group_options import SetGroupOptions
+from goqueue.machines.machine import Command
 from goqueue.machines.name_table import NameTable
 from goqueue.machines.quotas import DeleteQuota
 from goqueue.model.accounts import AccessImage
@@ -24,6 +25,8 @@ SHOWN_MAX = 3
 
 Found = dict[str, list[str]]
 """Plain names by what they are, a few of each; a kind of which there is none is not in it."""
+
+R = TypeVar("R")
 
 
 class TenantStore(Protocol):
@@ -44,7 +47,7 @@ class TenantStore(Protocol):
     def topic_sizes(self) -> Mapping[str, int]:
         """Partitions of every topic, also of those that are being made or deleted."""
 
-    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None: ...
+    def submit(self, command: Command[R], on_reply: Callable[[R | GoQueueError], None]) -> None: ...
 
 
 class Belongings:

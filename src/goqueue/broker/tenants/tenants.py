@@ -95,7 +95,7 @@ class Tenants:
         """By id; all but the default one."""
         return self._store.access.tenants
 
-    def create(self, tenant: Tenant, on_reply: OnReply[Any]) -> None:
+    def create(self, tenant: Tenant, on_reply: OnReply[None]) -> None:
         """Refused while the default tenant has a name that would be the new tenant's."""
         walk(self._create(tenant), on_reply)
 
@@ -109,10 +109,10 @@ class Tenants:
                 raise Refused(Code.DUPLICATE_RESOURCE, words)
         yield from self._command(CreateTenant(tenant))
 
-    def change(self, command: ChangeTenant, on_reply: OnReply[Any]) -> None:
+    def change(self, command: ChangeTenant, on_reply: OnReply[None]) -> None:
         walk(self._command(command), on_reply)
 
-    def find(self, tenant_id: str, on_reply: OnReply[Any]) -> None:
+    def find(self, tenant_id: str, on_reply: OnReply[Found]) -> None:
         """All that a tenant has: a few names of each kind."""
         walk(self._belongings.find(tenant_id), on_reply)
 
@@ -154,7 +154,7 @@ class Tenants:
             keys=sum(1 for each in image.keys.values() if each.tenant == tenant_id),
         )
 
-    def delete(self, tenant_id: str, on_reply: OnReply[Any]) -> None:
+    def delete(self, tenant_id: str, on_reply: OnReply[None]) -> None:
         """With all that it has. Answered once that is certain; it is gone when `all` does not have it any more."""
         self.change(ChangeTenant(tenant_id, status=TenantStatus.DELETING), on_reply)
 

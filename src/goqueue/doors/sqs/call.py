@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from goqueue.broker.asking import Asking
+from goqueue.broker.topics.topics import TopicCommand
 from goqueue.broker.view.view import View
 from goqueue.doors.sqs.queue import AllQueues, KnownQueues, Queue
 from goqueue.machines.controller_commands import Result
@@ -89,7 +90,7 @@ class Call(Asking):
 
     # -- asking
 
-    async def change_topic(self, command: Any) -> Result:
+    async def change_topic(self, command: TopicCommand) -> Result:
         """The answer, if it is not one that no request can be blamed for."""
         result: Result = await self.ask(lambda done: self.broker.topics.submit(command, done))
         if result.code is Code.UNKNOWN_TOPIC_OR_PARTITION:

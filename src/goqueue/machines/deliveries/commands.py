@@ -5,11 +5,11 @@ never sees a record. The broker tells it what the log holds (`Observe`), as span
 """
 
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple
 
 import msgspec
 
-from goqueue.machines.machine import Command
+from goqueue.machines.machine import Command, R_co
 from goqueue.model.codes import Code
 from goqueue.model.lanes import Lane
 
@@ -31,6 +31,12 @@ class Place(NamedTuple):
     group_id: str
     topic: str
     partition: int
+
+
+class PlaceCommand(Command[R_co], Generic[R_co], frozen=True):
+    """About one place, for whichever node leads its partition."""
+
+    place: Place
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -90,13 +96,12 @@ class SetPolicy(Command[Code], frozen=True):
     policy: Policy
 
 
-class Observe(Command[Code], frozen=True):
+class Observe(PlaceCommand[Code], frozen=True):
     """The log holds `spans`, which tile what lies between the end of what was observed before and `next_offset`.
 
     Everything below `log_start_offset` is gone, settled or not.
     """
 
-    place: Place
     spans: tuple[Span, ...]
     next_offset: int
     log_start_offset: int = 0
@@ -152,8 +157,7 @@ class Settlement(NamedTuple):
     lease: int = ANY_LEASE
 
 
-class Settle(Command["SettleReply"], frozen=True):
-    place: Place
+class Settle(PlaceCommand["SettleReply"], frozen=True):
     settlements: tuple[Settlement, ...]
     consumer: str | None = None
     """Given: every record must be leased by this consumer. Else by the lease that each settlement names."""
@@ -187,27 +191,24 @@ class DeadLetter(NamedTuple):
     died_ms: int
 
 
-class DeadLettersWritten(Command[Code], frozen=True):
+class DeadLettersWritten(PlaceCommand[Code], frozen=True):
     """They are durable elsewhere (or no longer readable): settled now."""
 
-    place: Place
     offsets: tuple[int, ...]
 
 
-class Seek(Command[Code], frozen=True):
+class Seek(PlaceCommand[Code], frozen=True):
     """Begin anew at `offset`: all from there on is delivered (again), nothing before it. Leases end; replays too."""
 
-    place: Place
     offset: int
 
 
-class Replay(Command["ReplayReply"], frozen=True):
+class Replay(PlaceCommand["ReplayReply"], frozen=True):
     """Deliver `chosen` offsets, all within [first_offset, next_offset), once more; what lies between is left settled.
 
     Offsets that are not settled yet in the own window are left as they are. The broker then observes the window.
     """
 
-    place: Place
     first_offset: int
     next_offset: int
     chosen: tuple[tuple[int, int], ...]
@@ -222,10 +223,9 @@ class ReplayReply(msgspec.Struct, frozen=True):
     """How many will be delivered again."""
 
 
-class SettleBelow(Command[Code], frozen=True):
+class SettleBelow(PlaceCommand[Code], frozen=True):
     """Whoever reads this group committed `offset`: all before it is done, whoever holds it. Never goes back."""
 
-    place: Place
     offset: int
 
 
@@ -362,7 +362,3 @@ class Stand(msgspec.Struct, array_like=True, frozen=True):
     lag: int = -1
     code: Code = Code.NONE
     message: str = ""
-
-
-PlaceCommand: TypeAlias = DeadLettersWritten | Observe | Replay | Seek | Settle | SettleBelow
-"""About one place, for whichever node leads its partition."""

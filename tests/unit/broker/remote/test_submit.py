@@ -32,6 +32,7 @@ STAYS = {
     "Tick", "ClockSet",
     # What a base class is, and no command.
     "GroupCommand",
+    "PlaceCommand",
     # Of the services beside the machine, which are on its node.
     "Schedule", "FollowHost", "EndTransactionSchedules", "TakeProducer", "FiringDone", "TopicDeleted", "TopicsChanged",
     "MarkersWritten", "SetPolicy", "Observe", "DeadLettersWritten", "ForgetTopic",

@@ -29,7 +29,6 @@ from goqueue.wire.kafka.messages.produce import (
 )
 from goqueue.wire.kafka.varint import encode_varint
 from tests.brokers import data
-from tests.layers import half_in_each_layer
 from tests.unit.doors.kafka.test_door_fuzz import TOPIC_ID, Guest, House, frame
 from tests.unit.wire.kafka.test_fuzz import MUTATIONS, mutate
 
@@ -115,17 +114,14 @@ def outcome(made: House, guest: Guest) -> dict[str, Any]:
     }
 
 
-@half_in_each_layer
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     st.lists(st.lists(asked() | st.just(OTHER), max_size=6).map(b"".join), max_size=4),
     st.integers(1, 40_000),
     st.sampled_from(["CreateTime", "LogAppendTime"]),
     st.booleans(),
 )
-def test_both_ways_answer_and_store_the_same(
-    half: int, reads: list[bytes], chunk: int, stamp: str, is_broken: bool
-) -> None:
+def test_both_ways_answer_and_store_the_same(reads: list[bytes], chunk: int, stamp: str, is_broken: bool) -> None:
     outcomes = []
     for is_general in (True, False):
         with the_general_way(is_general), capture_logs():
@@ -156,11 +152,10 @@ def both_ways(*reads: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return outcomes[0], outcomes[1]
 
 
-@half_in_each_layer
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([7, 9, 12, LATEST]), MUTATIONS)
 def test_a_mutilated_repetition_fares_as_it_would_the_general_way(
-    half: int, version: int, mutations: list[tuple[float, str, bytes]]
+    version: int, mutations: list[tuple[float, str, bytes]]
 ) -> None:
     """First the sound request, which is learned; then one that nearly is the same."""
     body = mutate(ask(0, version)[4:], mutations) or b"\0"

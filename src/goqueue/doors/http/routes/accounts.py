@@ -1,9 +1,10 @@
 """Users and API keys."""
 
-from typing import Any
+from functools import partial
 
 from msgspec import UNSET
 
+from goqueue.broker.accounts.accounts import NewKey as MadeKey
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, MANAGES_ACCESS
@@ -34,7 +35,7 @@ OVERLAP_MS_MAX = 30 * 24 * 60 * 60 * 1000
 @accounts.handles(operations.CREATE_USER, MANAGES_ACCESS)
 async def create_user(call: Call, body: NewUser) -> UserFacts:
     service = call.broker.accounts
-    await call.ask(lambda done: service.create_user(body.name, body.password, body.roles, done))
+    await call.ask(partial(service.create_user, body.name, body.password, body.roles))
     return _user(call, body.name)
 
 
@@ -47,13 +48,13 @@ async def list_users(call: Call) -> Users:
 @accounts.handles(operations.CHANGE_USER, MANAGES_ACCESS)
 async def change_user(call: Call, path: UserPath, body: UserChange) -> UserFacts:
     service = call.broker.accounts
-    await call.ask(lambda done: service.change_user(path.user, body.password, body.roles, done))
+    await call.ask(partial(service.change_user, path.user, body.password, body.roles))
     return _user(call, path.user)
 
 
 @accounts.handles(operations.DELETE_USER, MANAGES_ACCESS)
 async def delete_user(call: Call, path: UserPath) -> AccountDeleted:
-    await call.ask(lambda done: call.broker.accounts.delete_user(path.user, done))
+    await call.ask(partial(call.broker.accounts.delete_user, path.user))
     return AccountDeleted(success=True, deleted=path.user)
 
 
@@ -61,7 +62,7 @@ async def delete_user(call: Call, path: UserPath) -> AccountDeleted:
 async def create_key(call: Call, body: NewKey) -> KeyFacts:
     expires_ms = 0 if body.expires_in is None else call.now_ms + _positive_ms(body.expires_in)
     service = call.broker.accounts
-    made: Any = await call.ask(
+    made: MadeKey = await call.ask(
         lambda done: service.create_key(body.name, body.roles, expires_ms, body.metadata, done, is_for_sqs=body.for_sqs)
     )
     return _key_facts(made.key, made.text.reveal())
@@ -78,13 +79,13 @@ async def rotate_key(call: Call, path: KeyPath, body: Rotation) -> KeyFacts:
     overlap_ms = parse_duration_ms(body.overlap)
     if not 0 <= overlap_ms <= OVERLAP_MS_MAX:
         raise Refused(Code.INVALID_REQUEST, "overlap is 0 to 30 days")
-    made: Any = await call.ask(lambda done: call.broker.accounts.rotate_key(path.key, overlap_ms, done))
+    made: MadeKey = await call.ask(partial(call.broker.accounts.rotate_key, path.key, overlap_ms))
     return _key_facts(made.key, made.text.reveal())
 
 
 @accounts.handles(operations.DELETE_KEY, MANAGES_ACCESS)
 async def delete_key(call: Call, path: KeyPath) -> AccountDeleted:
-    await call.ask(lambda done: call.broker.accounts.delete_key(path.key, done))
+    await call.ask(partial(call.broker.accounts.delete_key, path.key))
     return AccountDeleted(success=True, deleted=path.key)
 
 

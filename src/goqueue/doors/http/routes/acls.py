@@ -1,6 +1,7 @@
 """Rules about who may do what."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TypeVar
 
 from goqueue.doors.http.call import Call
@@ -24,7 +25,7 @@ EFFECTS = {"allow": True, "deny": False}
 async def create_rule(call: Call, body: NewRule) -> RuleFacts:
     accounts = call.broker.accounts
     rule = _rule(accounts.new_rule_id(), body)
-    await call.ask(lambda done: accounts.create_rules([rule], done))
+    await call.ask(partial(accounts.create_rules, [rule]))
     known = (each for each in accounts.image.rules.values() if _facts(each, "") == _facts(rule, ""))
     return _facts(next(known, rule))
 
@@ -37,7 +38,7 @@ async def list_rules(call: Call) -> Rules:
 
 @acls.handles(operations.DELETE_ACL, MANAGES_ACCESS)
 async def delete_rule(call: Call, path: RulePath) -> AccountDeleted:
-    await call.ask(lambda done: call.broker.accounts.delete_rules([path.rule], done))
+    await call.ask(partial(call.broker.accounts.delete_rules, [path.rule]))
     return AccountDeleted(success=True, deleted=path.rule)
 
 

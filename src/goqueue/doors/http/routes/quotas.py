@@ -1,5 +1,7 @@
 """Quotas of users, clients and addresses."""
 
+from functools import partial
+
 from msgspec import UNSET
 
 from goqueue.doors.http.call import Call
@@ -30,7 +32,7 @@ async def set_quota(call: Call, body: QuotaChange) -> QuotaFacts:
     given = {str(key): getattr(body, key) for key in QuotaKey}
     changes = {key: value for key, value in given.items() if value is not UNSET}
     accounts = call.broker.accounts
-    await call.ask(lambda done: accounts.set_quota(user, client_id, changes, done, ip=ip))
+    await call.ask(partial(accounts.set_quota, user, client_id, changes, ip=ip))
     return _facts(accounts.image.quotas.get(quota_id(user, client_id, ip)) or Quota(user, client_id, {}, ip))
 
 
@@ -56,7 +58,7 @@ async def describe_quota(call: Call, query: QuotaQuery) -> QuotaFacts:
 @quotas.handles(operations.DELETE_QUOTA, ALTERS_QUOTAS)
 async def delete_quota(call: Call, query: QuotaQuery) -> QuotaDeleted:
     user, client_id, ip = _named(query.user), _named(query.client_id), _named(query.ip)
-    await call.ask(lambda done: call.broker.accounts.delete_quota(user, client_id, done, ip=ip))
+    await call.ask(partial(call.broker.accounts.delete_quota, user, client_id, ip=ip))
     return QuotaDeleted(success=True, user=query.user, client_id=query.client_id, ip=query.ip)
 
 

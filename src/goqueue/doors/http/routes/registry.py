@@ -12,7 +12,7 @@ from goqueue.broker.schemas.schemas import Given
 from goqueue.broker.view.view import View
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.operation import SLASH_SIGN, Handle, Handlers
-from goqueue.machines.schemas.facts import VersionStored
+from goqueue.machines.schemas.facts import DeleteSubject, DeleteVersion, Result, SetLevel, SetMode, VersionStored
 from goqueue.model import registry_words as words
 from goqueue.model.access import Permission
 from goqueue.model.ledgers import LedgerKind
@@ -107,13 +107,13 @@ def version_reply(call: Call, found: VersionStored, how: str = "") -> SchemaVers
     return SchemaVersion(subject=found.subject, version=found.version, id=found.schema_id, **fields)
 
 
-async def order(call: Call, command: Any) -> Any:
+async def order(call: Call, command: DeleteVersion | DeleteSubject | SetLevel | SetMode) -> Result:
     """Wait for what the registry decides; raise it if it says no."""
-    result: Any = await call.ask(lambda done: call.broker.schemas.submit(command, done))
+    result: Result = await call.ask(lambda done: call.broker.schemas.submit(command, done))
     return checked(result)
 
 
-def checked(result: Any) -> Any:
+def checked(result: Result) -> Result:
     if result.code is not RegistryCode.NONE:
         raise RegistryRefused(result.code, result.message)
     return result

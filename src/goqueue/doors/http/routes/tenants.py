@@ -1,5 +1,7 @@
 """Tenants."""
 
+from functools import partial
+
 from msgspec import UNSET
 
 from goqueue.broker.tenants.belongings import Found
@@ -36,7 +38,7 @@ _DEFAULT = Tenant(DEFAULT_TENANT, DEFAULT_TENANT, "the tenant that there always 
 @tenants.handles(operations.CREATE_TENANT, MANAGES_ACCESS)
 async def create_tenant(call: Call, body: NewTenant) -> TenantFacts:
     made = Tenant(body.id, body.name, body.description, metadata=body.metadata, created_ms=call.now_ms)
-    await call.ask(lambda done: call.broker.tenants.create(made, done))
+    await call.ask(partial(call.broker.tenants.create, made))
     return _facts(_known(call, body.id))
 
 
@@ -82,11 +84,11 @@ async def delete_tenant(call: Call, path: TenantPath, query: TenantDeletion) -> 
     _check_is_ordinary(path.tenant)
     _known(call, path.tenant)
     if not query.force:
-        found: Found = await call.ask(lambda done: call.broker.tenants.find(path.tenant, done))
+        found: Found = await call.ask(partial(call.broker.tenants.find, path.tenant))
         if found:
             words = f"tenant {path.tenant!r} is not empty; force=true deletes it with all that it has: {said(found)}"
             raise HttpError(CONFLICT, "TENANT_NOT_EMPTY", words)
-    await call.ask(lambda done: call.broker.tenants.delete(path.tenant, done))
+    await call.ask(partial(call.broker.tenants.delete, path.tenant))
     return TenantGoing(tenant_id=path.tenant, status=TenantStatus.DELETING)
 
 
@@ -108,7 +110,7 @@ async def set_tenant_quotas(call: Call, path: TenantPath, body: TenantQuotaChang
 async def tenant_usage(call: Call, path: TenantPath) -> TenantUsage:
     _check_is_ordinary(path.tenant)
     _known(call, path.tenant)
-    used: Usage = await call.ask(lambda done: call.broker.tenants.usage(path.tenant, done))
+    used: Usage = await call.ask(partial(call.broker.tenants.usage, path.tenant))
     return TenantUsage(tenant_id=path.tenant, **used._asdict())
 
 
@@ -118,7 +120,7 @@ async def _set_status(call: Call, tenant_id: str, status: TenantStatus, reason: 
 
 
 async def _changed(call: Call, command: ChangeTenant, tenant_id: str) -> TenantFacts:
-    await call.ask(lambda done: call.broker.tenants.change(command, done))
+    await call.ask(partial(call.broker.tenants.change, command))
     return _facts(_known(call, tenant_id))
 
 
