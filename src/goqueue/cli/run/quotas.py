@@ -1,11 +1,15 @@
 """`goqueue quota`."""
 
+import msgspec
+
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed
 from goqueue.model.quotas import QuotaKey
 from goqueue.wire.rest.operations import quotas as operations
 
 NO_LIMIT = "none"
+NULL = msgspec.Raw(b"null")
+"""What is None would not be said at all."""
 
 
 async def set_quota(call: Call) -> None:
@@ -33,9 +37,9 @@ def _entity(call: Call) -> dict[str, str | None]:
     return named
 
 
-def _limit(key: str, text: str) -> float | None:
+def _limit(key: str, text: str) -> float | msgspec.Raw:
     if text == NO_LIMIT:
-        return None
+        return NULL
     try:
         return float(text)
     except ValueError:

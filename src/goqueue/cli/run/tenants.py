@@ -1,8 +1,10 @@
 """`goqueue tenant`."""
 
+import msgspec
+
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_USAGE, CommandFailed
-from goqueue.cli.run.quotas import NO_LIMIT
+from goqueue.cli.run.quotas import NO_LIMIT, NULL
 from goqueue.model.tenancy import TenantLimit
 from goqueue.wire.rest.operations import tenants as operations
 
@@ -42,9 +44,9 @@ async def quotas(call: Call) -> None:
     call.out.facts(await call.admin.call(operation, tenant=call.given.tenant, **limits))
 
 
-def _limit(key: str, text: str) -> int | None:
+def _limit(key: str, text: str) -> int | msgspec.Raw:
     if text == NO_LIMIT:
-        return None
+        return NULL
     if not text.isascii() or not text.isdigit():
         raise CommandFailed(f"{key} is a whole number or {NO_LIMIT}, not {text!r}", EXIT_USAGE)
     return int(text)
