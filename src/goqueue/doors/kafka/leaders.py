@@ -12,19 +12,16 @@ ELSEWHERE = frozenset((Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH))
 
 
 class Refusable(Protocol):
-    """What a partition is answered. A ShareFetch answers for acknowledgements too: `acknowledge_error_code`."""
+    """What a partition is answered."""
 
-    error_code: int
     current_leader: LeaderIdAndEpoch | None
 
 
 def name_leaders(request: Request, answers: Iterable[tuple[str, int, Refusable]]) -> list[NodeEndpoint]:
-    """In what partitions are answered, by topic and number, that are led elsewhere. Returns where those leaders are."""
+    """In answers of partitions, by topic and number, that are led `ELSEWHERE`. Returns where those leaders are."""
     image = request.broker.topics.image
     found: dict[int, NodeEndpoint] = {}
     for topic, number, answer in answers:
-        if answer.error_code not in ELSEWHERE and getattr(answer, "acknowledge_error_code", 0) not in ELSEWHERE:
-            continue
         leader = leader_of(request, topic, number)
         if leader is None:
             continue

@@ -61,8 +61,8 @@ def handle_fetch(request: Request) -> None:
         response = _response(message, got, unknown, limits.is_read_committed)
         if version >= LEADERS_FROM_VERSION and not ELSEWHERE.isdisjoint([one.code for one in got]):
             partitions = (one for topic in response.responses for one in topic.partitions)
-            places = ((want.topic, want.partition, one) for want, one in zip(wants, partitions))
-            endpoints = name_leaders(request, places)
+            led_elsewhere = ((want, one) for want, one in zip(wants, partitions) if one.error_code in ELSEWHERE)
+            endpoints = name_leaders(request, ((want.topic, want.partition, one) for want, one in led_elsewhere))
             response.node_endpoints = endpoints if version >= ENDPOINTS_FROM_VERSION else []
         request.answer(response)
 

@@ -5,7 +5,7 @@ from struct import Struct
 from typing import TypeAlias
 
 from goqueue.broker.publishing.publish import Acknowledger
-from goqueue.doors.kafka.leaders import name_leaders
+from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
@@ -91,7 +91,8 @@ class PendingProduce:
             for topic in self._response.responses:
                 found = image.by_id(topic.topic_id) if request.version >= IDS_FROM_VERSION else None
                 name = topic.name if found is None else found.name
-                yield from ((name, one.index, one) for one in topic.partition_responses)
+                led_elsewhere = (one for one in topic.partition_responses if one.error_code in ELSEWHERE)
+                yield from ((name, one.index, one) for one in led_elsewhere)
 
         self._response.node_endpoints = name_leaders(request, answers())
 

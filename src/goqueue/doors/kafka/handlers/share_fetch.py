@@ -9,7 +9,7 @@ from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
 from goqueue.doors.kafka.handlers.share_acks import ALL_DONE, Acked, acknowledge, find_topic, lease_ms_of
-from goqueue.doors.kafka.leaders import name_leaders
+from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
 from goqueue.machines.deliveries.commands import LeasedRun
@@ -281,8 +281,14 @@ def _name_leaders(
     for each in topics:
         known = image.by_id(each.topic_id)
         if known is not None:
-            places += ((known.name, one.partition_index, one) for one in each.partitions)
+            places += ((known.name, one.partition_index, one) for one in each.partitions if _is_led_elsewhere(one))
     return name_leaders(request, places)
+
+
+def _is_led_elsewhere(answer: wire.ShareFetchedPartition | wire.ShareAcknowledgedPartition) -> bool:
+    if answer.error_code in ELSEWHERE:
+        return True
+    return isinstance(answer, wire.ShareFetchedPartition) and answer.acknowledge_error_code in ELSEWHERE
 
 
 def _acquired(runs: Iterable[LeasedRun]) -> list[wire.AcquiredRecords]:
