@@ -18,6 +18,7 @@ from goqueue.machines.groups.commands import CommitOffsets, OffsetToCommit
 from goqueue.machines.quotas import SetQuota
 from goqueue.machines.tenant_commands import ChangeTenant
 from goqueue.machines.transactions.commands import InitProducer
+from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -129,6 +130,34 @@ def test_nodes_that_place_schedules_at_once_do_not_exceed_the_quota_of_a_tenant(
         assert not sim.loop.exceptions
 
     Simulation(seed=3, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
+def test_nodes_that_make_accounts_at_once_do_not_exceed_the_quota_of_a_tenant() -> None:
+    async def scenario(sim: Simulation) -> None:
+        await sim.let_pass("2s")
+        first = sim.nodes[0].broker
+        assert await answer(sim, partial(first.tenants.create, Tenant("acme", "Acme"))) is None
+        quotas = ChangeTenant("acme", quotas={"max_accounts": 4})
+        assert await answer(sim, partial(first.tenants.change, quotas)) is None
+        await sim.let_pass("1s")
+
+        async def make(node: SimulatedNode, number: int, kind: str) -> bool:
+            accounts, name = node.broker.accounts, f"{node.name}-{number}"
+            if kind == "user":
+                create = partial(accounts.create_user, f"acme~{name}", "pencil", [])
+            elif kind == "key":
+                create = partial(accounts.create_key, name, [], 0, {}, tenant="acme")
+            else:
+                rule = Rule(accounts.new_rule_id(), "User:a", Kind.TOPIC, name, Operation.READ, tenant="acme")
+                create = partial(accounts.create_rules, [rule])
+            return not isinstance(await answer(sim, create), GoQueueError)
+
+        for kind in ("user", "key", "rule"):
+            made = await asyncio.gather(*(make(node, number, kind) for node in sim.nodes for number in range(3)))
+            assert sum(made) == 4, kind
+        assert not sim.loop.exceptions
+
+    Simulation(seed=4, nodes=3, cluster=True).run(scenario, limit="2m")
 
 
 def test_what_a_tenant_stores_and_its_groups_count_on_all_nodes() -> None:

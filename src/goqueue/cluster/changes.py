@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from goqueue.cluster.accounts import account_change, tenant_of_fact
 from goqueue.cluster.mirror import Mirror
-from goqueue.machines.accounts import AccountFact
+from goqueue.machines.accounts import AccountFact, KeyStored, RuleStored, UserStored
 from goqueue.machines.cluster.election import Partition
 from goqueue.machines.cluster.placement import TooFewNodes, assign, first_placement, hosts
 from goqueue.machines.cluster.steward import cancel, reassign
@@ -48,6 +48,8 @@ from goqueue.model.placements import Placement
 from goqueue.model.tenancy import DEFAULT_TENANT, Tenant, tenant_said
 from goqueue.model.topics import minimum_in_sync
 
+COUNTED = (SchedulePlaced, UserStored, KeyStored, RuleStored)
+"""Of which a tenant may have so many, as of its topics."""
 PARTITIONS_PER_STEP = 100
 """etcd takes 128 operations in a transaction."""
 GONE_MS_MAX = 5000
@@ -116,8 +118,9 @@ class Changes:
         changes = [self._change(fact) for fact in facts]
         compares = tuple(Compare(key, self._mirror.revision_of(key)) for key, _ in changes)
         compares += self._tenants_as_known({tenant_of_fact(fact) for fact in facts})
-        counted = {tenant_said(fact.name): fact.name for fact in facts if isinstance(fact, SchedulePlaced)}
-        puts = [put for name in counted.values() for put in self._counted(name)[1]]
+        are_new = [self._mirror.revision_of(key) == ABSENT for key, _ in changes]
+        counted = {tenant_of_fact(fact) for fact, is_new in zip(facts, are_new) if is_new and isinstance(fact, COUNTED)}
+        puts = [put for tenant in sorted(counted) for put in self._counted(tenant)[1]]
         return Step(compares, (*(Put(key, value) for key, value in changes), *puts))
 
     def _tenants_as_known(self, tenants: Iterable[str]) -> tuple[Compare, ...]:
@@ -125,10 +128,9 @@ class Changes:
         keys = (TenantKey(each) for each in sorted(tenants) if each != DEFAULT_TENANT)
         return tuple(Compare(key, self._mirror.revision_of(key)) for key in keys)
 
-    def _counted(self, name: str) -> tuple[tuple[Compare, ...], tuple[Put, ...]]:
-        """Of a topic or a schedule of a tenant that may have so many: each that is made, or gets more, changes the
-        revision of the tenant. So of two nodes that both have room for the last one, one looks again."""
-        tenant = tenant_said(name)
+    def _counted(self, tenant: str) -> tuple[tuple[Compare, ...], tuple[Put, ...]]:
+        """Of a topic, a schedule or an account of a tenant that may have so many: each that is made, or gets more,
+        changes the revision of the tenant. So of two that both have room for the last one, one looks again."""
         found = self._mirror.find(TenantKey(tenant))
         puts = (Put(TenantKey(tenant), found),) if isinstance(found, Tenant) and found.is_counted else ()
         return self._tenants_as_known((tenant,)), puts
@@ -168,7 +170,7 @@ class Changes:
             made = self._planned(command)
             if isinstance(made, Result):
                 return made
-            compares, puts = self._counted(command.name)
+            compares, puts = self._counted(tenant_said(command.name))
             outcome = yield Step((Compare(key, ABSENT), *compares), (Put(key, made), *puts))
             if not isinstance(outcome, Committed | Conflict):
                 yield Reread()
@@ -243,7 +245,7 @@ class Changes:
                 if step is None:
                     return Result(Code.INVALID_REPLICATION_FACTOR, "too few nodes are alive (min.insync.replicas)")
             else:
-                compares, puts = self._counted(command.name)
+                compares, puts = self._counted(tenant_said(command.name))
                 step = Step((compare, *compares), (Put(key, stored._replace(partitions=command.partitions)), *puts))
             outcome = yield step
             if isinstance(outcome, Committed) and not missing:

@@ -58,7 +58,13 @@ class TenantLimit(StrEnum):
     """To each node."""
 
 
-COUNTS = (TenantLimit.TOPICS, TenantLimit.PARTITIONS, TenantLimit.PARTITIONS_OF_TOPIC, TenantLimit.SCHEDULES)
+COUNTS = (
+    TenantLimit.TOPICS,
+    TenantLimit.PARTITIONS,
+    TenantLimit.PARTITIONS_OF_TOPIC,
+    TenantLimit.SCHEDULES,
+    TenantLimit.ACCOUNTS,
+)
 SHARE = 4
 """Of what there is for all together, a tenant without a limit of its own may take one part of so many."""
 
@@ -89,7 +95,7 @@ class Tenant(msgspec.Struct, frozen=True):
 
     @property
     def is_counted(self) -> bool:
-        """How many topics, partitions or recurring schedules it has is limited."""
+        """How many topics, partitions, recurring schedules or accounts it has is limited."""
         return any(each in self.quotas for each in COUNTS)
 
     def most(self, key: TenantLimit, bound: int) -> int:

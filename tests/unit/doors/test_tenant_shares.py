@@ -7,6 +7,7 @@ import pytest
 from goqueue.broker.tenants.seats import Seats
 from goqueue.broker.transactions import steps
 from goqueue.doors.kafka.share_sessions import ShareSessions
+from goqueue.doors.kafka.waiting import who_goes
 from goqueue.machines import accounts
 from goqueue.machines.controller import Controller
 from goqueue.machines.controller_commands import CreateTopic, Result
@@ -110,6 +111,16 @@ async def test_a_tenant_has_as_many_transactions_open_as_its_share_has(monkeypat
         assert await begun(node, "d") == 200, "those that nobody used make room"
 
 
+@in_loop
+async def test_transactions_that_others_have_left_lying_make_room_for_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "BEGUN_MAX", 8)
+    async with tenant_node() as node:
+        assert [await begun(node, name, is_default=True) for name in "abcdefgh"] == [200] * 8
+        assert await begun(node, "a") == 409
+        await node.b.advance("1h")
+        assert [await begun(node, name) for name in "abc"] == [200, 200, 409]
+
+
 def created(controller: Controller, name: str, partitions: int) -> Result:
     outcome = controller.decide(CreateTopic(name, name.encode().ljust(16), partitions), 0, 0)
     for fact in outcome.facts:
@@ -177,3 +188,4 @@ def test_what_one_tenant_keeps_waiting_costs_no_other_its_connection() -> None:
     request.topics[0].topic_id = topic_id("acme~orders")
     greedy[1].send(request, last)
     assert greedy[1]._transport.closed, "who is of the same tenant goes itself"
+    assert who_goes([greedy[1]._connection], greedy[1]._connection) is greedy[1]._connection, "it is closed already"

@@ -181,11 +181,12 @@ class TransactionSteps:
         self._transactions.when_settled(name, begin)
 
     def _make_room(self, wanted: str) -> None:
-        tenant = self._tenants().get(tenant_said(wanted))
+        own = tenant = self._tenants().get(tenant_said(wanted))
         if not self._is_full(tenant):
             return
-        names = list(self.begun) if tenant is None else self._names_of(tenant)
-        for name in names:
+        if len(self.begun) >= BEGUN_MAX:
+            tenant = None  # what others have left lying goes, too
+        for name in list(self.begun) if tenant is None else self._names_of(tenant):
             known = self._transactions.peek().get(name)
             if known is None or known.state is State.ONGOING or not self.is_begun(known):
                 del self.begun[name]
@@ -193,6 +194,8 @@ class TransactionSteps:
             words = f"{BEGUN_MAX} transactions were begun and not used"
             told = words if tenant is None else tenant.full_words(TenantLimit.OPEN_TRANSACTIONS, BEGUN_MAX)
             raise Refused(Code.CONCURRENT_TRANSACTIONS, told)
+        if tenant is not own and self._is_full(own):
+            self._make_room(wanted)
 
     def _is_full(self, tenant: Tenant | None) -> bool:
         if tenant is None or len(self.begun) >= BEGUN_MAX:

@@ -118,7 +118,17 @@ class Connection(Answering):
                 self._shared[: len(self._head)] = self._head
                 nbytes += len(self._head)
             data = self._shared[:nbytes]
+            if self._is_interrupted and self._is_held:
+                self._keep(data)
+                return
         self._read(data, nbytes)
+
+    def _keep(self, data: memoryview) -> None:
+        """It came although nobody wants to read: uvloop begins to read when `connection_made` is over, whatever was
+        said there."""
+        self._head = bytes(data)
+        if self._transport is not None:
+            self._transport.pause_reading()
 
     def _read(self, data: memoryview | None, nbytes: int) -> None:
         """Handle the frames in `data`; None: so many bytes of a large frame have come."""
@@ -223,7 +233,7 @@ class Connection(Answering):
             if self._is_interrupted:
                 if self._is_closing or self._transport is None:
                     return
-                if self._is_resting or self._mute_timer is not None:
+                if self._is_held:
                     self._head = bytes(data[position:])
                     return
         if position < end:
@@ -275,11 +285,15 @@ class Connection(Answering):
 
     # -- whether to read
 
+    @property
+    def _is_held(self) -> bool:
+        return self._is_resting or self._mute_timer is not None
+
     def _update_reading(self) -> None:
         if self._transport is None:
             return
         has_room = not self._is_full and self._has_room
-        is_held = self._is_resting or self._gather_timer is not None or self._mute_timer is not None
+        is_held = self._is_held or self._gather_timer is not None
         wants_more = has_room and not self._is_stopping and not is_held
         if wants_more != self._is_reading:
             self._is_reading = wants_more

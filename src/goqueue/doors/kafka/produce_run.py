@@ -180,8 +180,9 @@ class ProduceRun:
             share.start_offset = replica.start_offset
             if replica.failure is not None or replica.high_watermark < replica.end_offset:
                 waiting.append(share)
-        if (first := shares[0].route.allowance) is not None:
-            connection.mute(first.take_time(publisher.now_s() - self._started_s))
+        first = shares[0].route.allowance
+        if first is not None and (owed_ms := first.take_time(publisher.now_s() - self._started_s)):
+            connection.mute(owed_ms)
         if not waiting:
             answers = _answers(shares, order)
             if is_last:

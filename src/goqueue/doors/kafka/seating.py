@@ -20,7 +20,7 @@ class Seating:
         """One too many from an address is closed, but not at once: its client would dial again at once."""
         delay_ms = self._quotas.connect(host_of(connection.peer))
         if delay_ms:
-            connection.mute(delay_ms)
+            connection.hold()  # for good: a mute would be over when it is closed, and what it has sent be carried out
             why = "too many connections from this address in a second"
             clock.call_after(min(delay_ms, REFUSED_MS_MAX), lambda: connection.close(why))
 

@@ -17,6 +17,8 @@ def who_goes(connections: Iterable[Connection], latest: Connection) -> Connectio
             of_tenants[tenant] += each.waiting_bytes
             if tenant not in largest or each.waiting_bytes > largest[tenant].waiting_bytes:
                 largest[tenant] = each
+    if not of_tenants:
+        return latest  # all are being closed
     tenant, most = of_tenants.most_common(1)[0]
     return latest if most == of_tenants[_tenant(latest)] else largest[tenant]
 

@@ -313,3 +313,13 @@ def test_a_client_that_takes_the_time_of_the_node_is_read_later(is_learned: bool
     (answer,) = client.ask(produce(2), ProduceResponse, 9)
     assert answer.throttle_time_ms == 0
     assert stored(house)[-2:] == [1, 2]
+
+
+def test_a_producer_that_owes_nothing_is_read_without_a_pause() -> None:
+    house = limited((TIME, 100_000.0))
+    client = Client(house)
+    client.ask(produce(1), ProduceResponse, 9)
+    timers = house.broker.clock.timers
+    client.send(produce(2))
+    assert client.is_read()
+    assert house.broker.clock.timers == timers
