@@ -22,6 +22,8 @@ WARM_UP = 3
 TIMES_EACH_API = 20
 TIMES = 100
 TIMES_WITH_FILES = 100
+ENDS_CONNECTION = {"SaslAuthenticate"}
+"""What the sample of it shows is wrong, and nothing else is read from who has shown that."""
 
 Once = Callable[[], None]
 
@@ -67,13 +69,16 @@ def repeat(once: Once, times: int) -> dict[str, int]:
 @pytest.mark.parametrize("api", OFFERED, ids=lambda api: api.name)
 def test_no_api_leaves_garbage(api: Api) -> None:
     house = House()
-    client = Client(house)
+    lasting = Client(house)
     for version in {api.versions.first, api.versions.last}:
 
         def once(version: int = version) -> None:
+            client = Client(house) if api.name in ENDS_CONNECTION else lasting
             client.put(api.name, version)
             house.advance(WAIT_MS)
             assert len(client.take()) == 1
+            if client is not lasting:
+                client.lose_connection()
 
         assert repeat(once, TIMES_EACH_API) == {}
 
