@@ -19,6 +19,7 @@ from goqueue.model.own_version import own_version
 from goqueue.node.bootstrap import FirstKey
 from goqueue.node.doors import DoorStaysShut
 from goqueue.node.environment import take_bootstrap_key
+from goqueue.node.freed_memory import keep_freed_memory
 from goqueue.node.listeners import Exposed, exposed, plans, refusal
 from goqueue.node.node import Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
@@ -51,6 +52,7 @@ def serve(settings: Settings) -> None:
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
+    keep_freed_memory()
     load_codec()
     uvloop.run(_serve(settings))
 

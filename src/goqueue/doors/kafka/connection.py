@@ -150,6 +150,10 @@ class Connection(Answering):
         self._answered = 0
         self._flush()
 
+    def is_shared(self, data: memoryview) -> bool:
+        """Whether it lies in memory that the next read of any connection fills. Large frames have their own."""
+        return data.obj is self._shared.obj
+
     def trust(self, limits: Limits) -> None:
         """It has shown who it is: other limits hold for what comes next."""
         self._limits = limits

@@ -127,6 +127,19 @@ def test_a_frame_larger_than_one_read_gets_its_own_memory_and_no_more(size: int)
     assert line.frames[1] == body
 
 
+def test_only_what_lies_in_memory_of_the_next_read_is_shared() -> None:
+    """So whoever needs a frame for longer knows whether it has to be copied."""
+    line, shared = Line(), []
+
+    def handle(connection: Connection, frame: memoryview) -> None:
+        shared.append(connection.is_shared(frame[2:]))
+        connection.expect_reply()
+
+    line.handle = handle  # type: ignore[method-assign]
+    feed(line.connection, framed(bytes(10), bytes(2 * RECEIVE_BYTES), bytes(10)))
+    assert shared == [True, False, True]
+
+
 def test_the_announcement_of_a_large_frame_alone_costs_little_memory() -> None:
     line = Line()
     feed(line.connection, (8 * 1024 * 1024).to_bytes(4, "big") + b"\0\0x")

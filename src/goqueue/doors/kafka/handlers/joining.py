@@ -76,7 +76,7 @@ def _keep(request: Request) -> int:
     """The next read fills the memory in which the records lie. Returns how many bytes they have."""
     kept: list[PartitionProduceData] = [data for topic in request.message.topic_data for data in topic.partition_data]
     for data in kept:
-        if data.records is not None:
+        if data.records is not None and request.connection.is_shared(data.records):
             data.records = memoryview(bytearray(data.records))
     return sum(len(data.records) for data in kept if data.records is not None)
 

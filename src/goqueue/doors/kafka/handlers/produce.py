@@ -182,7 +182,7 @@ def _append(
     """False: it takes turns, and goes on with those that follow when it is done."""
     publisher, (topic, index, records) = request.broker.publisher, batch
     try:
-        if publisher.may_take_turns(topic, index, records):
+        if publisher.may_take_turns(topic, index, records) and request.connection.is_shared(records):
             records = memoryview(bytearray(records))  # other requests will be read into its memory
         steps = publisher.told_steps(
             topic,
