@@ -120,7 +120,9 @@ def waits_of_the_quiet(seed: int, *, is_noisy: bool, publish_rate_limit: int | N
         ready = sorted([*loud, *(each for each in arrivals if each[0] <= now_ms)])
         arrivals = [each for each in arrivals if each[0] > now_ms]
         for came_ms, each, tenant in ready:  # one turn of the event loop
-            if tenant >= 0:
+            if tenant >= 0 and not house.quiet[tenant].transport.is_reading_now:
+                arrivals.append((came_ms, each, tenant))  # it has had its turn: it is read in the next
+            elif tenant >= 0:
                 waits.append(house.broker.clock.now_ms() - began_ms - came_ms)
                 house.serve(house.quiet[tenant])
             else:
