@@ -1,8 +1,9 @@
 """The log of each partition: what was acknowledged is there, at its offset, once, in order, and nothing read vanishes.
 
-Operations: `send` asks topic, partition and value and is answered with the offset; `read` asks topic and partition and
-is answered with `records`, pairs of offset and value that stand one behind another. A read with `final` was made when
-all was healed and reaches from the start to the end; without one nothing can be said to be lost. Values are unique.
+Operations: `send` asks topic, partition and value and is answered with the offset, or with None by a client that knows
+that it was stored and not where; `read` asks topic and partition and is answered with `records`, pairs of offset and
+value that stand one behind another. A read with `final` was made when all was healed and reaches from the start to the
+end; without one nothing can be said to be lost. Values are unique.
 
 The kinds of faults: lost, moved, phantom, duplicate, two values, reorder, gap, vanished.
 """
@@ -60,9 +61,9 @@ class _Log:
                 continue
             value, told = send.asked["value"], send.answer["offset"]
             stands = self._stands.get(value)
-            if stands is None and told >= begin:
+            if stands is None and (told is None or told >= begin):
                 yield Fault("lost", f"{value!r} was acknowledged at {self._name}/{told} and is not there")
-            elif stands is not None and stands != told:
+            elif stands is not None and told is not None and stands != told:
                 yield Fault("moved", f"{value!r} was acknowledged at {self._name}/{told} and stands at {stands}")
 
     def _phantoms(self) -> Iterator[Fault]:
@@ -78,7 +79,7 @@ class _Log:
         for value, offset in _seen(self._reads):
             values[offset].add(value)
         for send in self._sends:
-            if send.is_ok:
+            if send.is_ok and send.answer["offset"] is not None:
                 values[send.answer["offset"]].add(send.asked["value"])
         for offset, several in sorted(values.items()):
             if len(several) > 1:
@@ -97,7 +98,9 @@ class _Log:
         """Whoever sends in turn finds it in turn; and what was sent after an answer stands behind what was answered."""
         placed = []
         for send in self._sends:
-            offset = send.answer["offset"] if send.is_ok else self._stands.get(send.asked["value"])
+            offset = send.answer["offset"] if send.is_ok else None
+            if offset is None:
+                offset = self._stands.get(send.asked["value"])
             if offset is not None:
                 placed.append((send, offset))
         last: dict[str, tuple[int, Any]] = {}

@@ -7,7 +7,7 @@ from tools.nemesis.check_log import check_logs
 from tools.nemesis.history import Operation
 
 
-def send(value: str, offset: int, at: tuple[float, float], process: str = "a") -> Operation:
+def send(value: str, offset: int | None, at: tuple[float, float], process: str = "a") -> Operation:
     return done(process, "send", at, {"topic": "t", "partition": 0, "value": value}, offset=offset)
 
 
@@ -36,8 +36,17 @@ SENT = (send("x", 0, (1, 2)), send("y", 1, (3, 4)), lost_answer("z", 5))
         [refused("w", (6, 7)), read((9, 10), (0, "x"), (1, "y"), final=True)],
         [read((9, 10), (1, "y"), (2, "z"), final=True, start=1)],
         [read((6, 7), (0, "x"))],
+        [send("w", None, (6, 7)), read((9, 10), (0, "x"), (1, "y"), (2, "w"), final=True)],
     ],
-    ids=["unanswered and gone", "unanswered and kept", "read twice", "refused", "deleted by retention", "no last read"],
+    ids=[
+        "unanswered and gone",
+        "unanswered and kept",
+        "read twice",
+        "refused",
+        "deleted by retention",
+        "no last read",
+        "stored, nobody knows where",
+    ],
 )
 def test_a_good_log_has_no_faults(more: Sequence[Operation]) -> None:
     assert check_logs([*SENT, *more]) == []
@@ -47,6 +56,7 @@ def test_a_good_log_has_no_faults(more: Sequence[Operation]) -> None:
     ("more", "kind"),
     [
         ([read((9, 10), (0, "x"), final=True)], "lost"),
+        ([send("w", None, (6, 7)), read((9, 10), (0, "x"), (1, "y"), final=True)], "lost"),
         ([read((9, 10), (0, "x"), (2, "y"), final=True)], "moved"),
         ([read((9, 10), (0, "x"), (1, "y"), (2, "q"), final=True)], "phantom"),
         ([refused("w", (6, 7)), read((9, 10), (0, "x"), (1, "y"), (2, "w"), final=True)], "phantom"),
