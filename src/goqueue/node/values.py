@@ -316,6 +316,7 @@ class KeysPlace(Text):
         return super().parse(raw)
 
 
+@dataclass(frozen=True)
 class HttpsAddress(Text):
     """A place on the web that nobody can stand in for on the way."""
 
