@@ -15,6 +15,7 @@ from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.doors.http.test_credentials import done_of
+from tests.unit.testing.loops import turn
 
 TURNS = 20
 HOST = "mq.example.org"
@@ -41,7 +42,7 @@ class Door:
 
     async def settle(self) -> None:
         for _ in range(TURNS):
-            await asyncio.sleep(0)
+            await turn()
 
     async def log_in(self, user: str = "alice", password: str = "secret") -> httpx.Response:
         return await self.ask("POST", "/session", {}, {"user": user, "password": password})
