@@ -28,7 +28,6 @@ class Chromium:
         os.close(theirs_out)
         self._in = os.fdopen(ours_in, "rb")
         self._buffer = b""
-        self.events: list[Any] = []
         self._count = 0
 
     def ask(self, method: str, session: str = "", **params: Any) -> Any:
@@ -40,7 +39,6 @@ class Chromium:
             if told.get("id") == self._count:
                 assert "error" not in told, f"{method}: {told['error']}"
                 return told["result"]
-            self.events.append(told)
 
     def _next(self) -> Any:
         while b"\0" not in self._buffer:
@@ -54,7 +52,6 @@ class Chromium:
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
-        self.ask("Log.enable", session)
         self.ask("Page.navigate", session, url=url)
         page.run("await new Promise((done) => document.readyState === 'complete' ? done() : onload = done)")
         return page
@@ -82,12 +79,6 @@ class Page:
         )
         assert "exceptionDetails" not in told, told["exceptionDetails"]
         return told["result"].get("value")
-
-    def complaints(self) -> str:
-        """What the browser has said about this page, to who develops it."""
-        self.run("return")
-        said = [each["params"]["entry"] for each in self._chromium.events if each["method"] == "Log.entryAdded"]
-        return "\n".join(each["text"] for each in said)
 
 
 @contextmanager

@@ -98,6 +98,13 @@ def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
             "/admin/users", auth=alice, content=broken, headers={"content-type": "application/json"}
         ).is_error
         assert http.put("/admin/users/alice", auth=alice, json={"password": WRONG * 100}).is_error
+        assert http.post("/session", json={"user": "bob", "password": WRONG}).status_code == 401
+        begun = http.post("/session", json={"user": "alice", "password": PASSWORD}).raise_for_status()
+        session, csrf = http.cookies["gq-dev"], begun.json()["csrf_token"]
+        assert http.delete("/session", headers={"x-goqueue-csrf": csrf, "origin": WRONG}).status_code == 403
+        shown = {"x-goqueue-csrf": csrf, "origin": closed.url}
+        assert http.delete("/session", headers=shown).status_code == 200
+        assert http.get("/session", headers={"cookie": f"gq-dev={session}"}).status_code == 401
         sqs = {"x-amz-target": "AmazonSQS.ListQueues", "content-type": "application/x-amz-json-1.0"}
         for given in (key, WRONG):
             http.post("/", headers={**sqs, "x-api-key": given}, json={})
@@ -108,6 +115,7 @@ def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
         told = {path: http.get(path, auth=alice).raise_for_status().text for path in DOCUMENTS}
     closed.stop()
     marks = [PASSWORD, WRONG, TOKEN, KEY_PASSWORD, secret, closed.first_key.rpartition("_")[2], MASTER]
+    marks += [session, csrf]
     marks += [base64.b64encode(each.encode()).decode() for each in (PASSWORD, WRONG)]
     marks += [basic("alice", each) for each in (PASSWORD, WRONG)]
     found = {f"{path} tells": text.encode() for path, text in told.items()}

@@ -108,7 +108,6 @@ def test_a_page_of_the_node_has_its_session_and_pages_of_others_gain_nothing_by_
         evil = running.open(site.origin)
         told = evil.run(ATTACK.replace("NODE", json.dumps(closed.url)))
         assert told == dict.fromkeys(("read", "topics", "remove", "simple", "logout", "follow"), "refused")
-        assert evil.complaints().count("status of 403") >= len(("form", "frame", "simple"))
         assert own.run(FRAME) is True, "not even its own pages may frame it"
         rebound = running.open(f"http://rebound.example:{port}/docs")
         assert "UNKNOWN_HOST" in rebound.run("return document.body.innerText")

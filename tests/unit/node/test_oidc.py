@@ -121,9 +121,9 @@ def test_settings_for_people_go_together_and_the_secret_is_nobody_elses(tmp_path
     keys, secret, clock = tmp_path / "jwks.json", tmp_path / "secret", VirtualClock()
     keys.write_bytes(ALL_KEYS)
     base = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_jwks": str(keys)}
-    for name in PEOPLE:
+    for name, value in PEOPLE.items():
         with pytest.raises(InvalidSettings, match="oidc_client_id, oidc_authorization_url and oidc_token_url: all"):
-            read_settings({**base, name: PEOPLE[name]}, environ={})
+            read_settings({**base, name: value}, environ={})
     with pytest.raises(InvalidSettings, match="with oidc_issuer"):
         read_settings(PEOPLE, environ={})
     with pytest.raises(InvalidSettings, match="begins with https://"):
