@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from goqueue.broker.tracing.journal import Page
-from goqueue.machines import accounts, group_options, quotas, tenants
+from goqueue.machines import accounts, ended_sessions, group_options, quotas, tenants
 from goqueue.machines import controller_facts as controller
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
@@ -33,6 +33,7 @@ from goqueue.model.accounts import ApiKey, KeySecret, User
 from goqueue.model.audit import AuditRecord
 from goqueue.model.quotas import Quota
 from goqueue.model.schemas import Level, Mode, Reference, SchemaKind
+from goqueue.model.sessions import EndedSessions
 from goqueue.model.tenancy import Tenant, TenantStatus
 from goqueue.telemetry.journeys import Note, Step
 from goqueue.telemetry.trace_ids import Spot, TraceParent
@@ -109,6 +110,8 @@ def metadata() -> list[Fact]:
             ),
         ),
         tenants.TenantForgotten("acme"),
+        ended_sessions.SessionsEnded(EndedSessions("User:alice", {"ab" * 16: NOW_MS + 1}, NOW_MS, NOW_MS + 2)),
+        ended_sessions.EndedForgotten("User:alice"),
     ]
 
 

@@ -67,6 +67,18 @@ def basic(user: str, password: str) -> str:
     return base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
+def of_a_session(http: httpx.Client) -> list[str]:
+    """What a browser and a page keep secret, after it was used in right and wrong ways."""
+    assert http.post("/session", json={"user": "bob", "password": WRONG}).status_code == 401
+    begun = http.post("/session", json={"user": "alice", "password": PASSWORD}).raise_for_status()
+    cookie, csrf = http.cookies["gq-dev"], begun.json()["csrf_token"]
+    for origin, status in (("https://evil.example", 403), (f"http://{http.base_url.netloc.decode()}", 200)):
+        shown = {"x-goqueue-csrf": csrf, "origin": origin}
+        assert http.delete("/session", headers=shown).status_code == status
+    assert http.get("/session", headers={"cookie": f"gq-dev={cookie}"}).status_code == 401
+    return [cookie, csrf]
+
+
 def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
     closed.start()
     goqueue = Command(tmp_path, closed.url)
@@ -98,6 +110,7 @@ def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
             "/admin/users", auth=alice, content=broken, headers={"content-type": "application/json"}
         ).is_error
         assert http.put("/admin/users/alice", auth=alice, json={"password": WRONG * 100}).is_error
+        session = of_a_session(http)
         sqs = {"x-amz-target": "AmazonSQS.ListQueues", "content-type": "application/x-amz-json-1.0"}
         for given in (key, WRONG):
             http.post("/", headers={**sqs, "x-api-key": given}, json={})
@@ -108,6 +121,7 @@ def test_no_secret_comes_out_anywhere(closed: Node, tmp_path: Path) -> None:
         told = {path: http.get(path, auth=alice).raise_for_status().text for path in DOCUMENTS}
     closed.stop()
     marks = [PASSWORD, WRONG, TOKEN, KEY_PASSWORD, secret, closed.first_key.rpartition("_")[2], MASTER]
+    marks += session
     marks += [base64.b64encode(each.encode()).decode() for each in (PASSWORD, WRONG)]
     marks += [basic("alice", each) for each in (PASSWORD, WRONG)]
     found = {f"{path} tells": text.encode() for path, text in told.items()}

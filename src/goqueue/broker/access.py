@@ -1,17 +1,21 @@
 """What one principal may do, and the view of the broker that it gets for each operation."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.quotas import Allowance, Quotas
 from goqueue.broker.broker import Broker
+from goqueue.broker.tenants.belonging import account_of
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
-from goqueue.model.access import OPEN, Kind, Operation, Permission, Rights
+from goqueue.model.access import EVERY_NAME, EVERYBODY, OPEN, Kind, Operation, Permission, Rights, Rule
 from goqueue.model.audit import Asked, Outcome
 from goqueue.model.credentials import NotAuthenticated
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, ONE_TENANT, Tenancy
+from goqueue.model.sessions import Session
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, MARK, ONE_TENANT, Tenancy
+from goqueue.telemetry.calls import call_each
 
 ROLES_END = "@"
 """Between roles and a principal, which begins with its kind."""
@@ -32,6 +36,7 @@ class Access:
         is_stored: bool = False,
         home: str = DEFAULT_TENANT,
         tenancy: Tenancy = ONE_TENANT,
+        session: Session | None = None,
     ) -> None:
         self._broker = broker
         self._quotas = quotas
@@ -46,6 +51,12 @@ class Access:
         """The tenant that it belongs to."""
         self.tenancy = tenancy
         """Of the tenant that it acts for."""
+        self.session = session
+        """As it was last shown, where a browser came with one."""
+        self.ends_ms = 0
+        """When what was shown ends; 0: it does not."""
+        self.on_end: dict[Callable[[], None], None] = {}
+        """Called when it is over, by what would otherwise go on."""
         audit = broker.audit
         self._on_refused = None if audit is None else partial(_note_refusal, audit, principal, host)
         self._views: dict[Permission, View] = {}
@@ -61,6 +72,27 @@ class Access:
         who = f"{','.join(self.roles)}{ROLES_END}{self.principal}" if self.roles else self.principal
         tenant = self.tenancy.tenant
         return who if tenant == self.home else f"{ACTS}{tenant};{who}"
+
+    @property
+    def known_as(self) -> str:
+        """The principal, as its own tenant knows it."""
+        return self.principal if self.home == DEFAULT_TENANT else self.principal.replace(f"{self.home}{MARK}", "", 1)
+
+    @property
+    def roles_held(self) -> tuple[str, ...]:
+        account = account_of(self._broker.accounts.image, self.principal)
+        return tuple(dict.fromkeys((*self.roles, *(() if account is None else account.roles))))
+
+    @property
+    def rules(self) -> list[Rule]:
+        """About it, or about everybody in its tenant."""
+        rules = self._broker.accounts.image.rules.values()
+        return [each for each in rules if each.tenant == self.home and each.principal in (self.known_as, EVERYBODY)]
+
+    def may(self, kind: Kind) -> list[Operation]:
+        """With every name of a kind."""
+        asked = (each for each in Operation if each is not Operation.ALL)
+        return [each for each in asked if self._rights.allows(kind, each, EVERY_NAME)]
 
     def view(self, permission: Permission) -> View:
         """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
@@ -88,6 +120,9 @@ class Access:
                 view.renew(rights, tenancy)
         self._views.clear()
         self.kept.clear()
+        if is_over:
+            calls, self.on_end = list(self.on_end), {}
+            call_each(calls)
 
 
 def _note_refusal(audit: Audit, principal: str, host: str, kind: Kind, operation: Operation, name: str) -> None:

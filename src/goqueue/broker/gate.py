@@ -7,7 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from weakref import ReferenceType, WeakSet, ref
 
+import msgspec
+
 from goqueue.broker.access import ROLES_END, Access
+from goqueue.broker.accounts.accounts import OnReply
 from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.accounts.quotas import Quotas
@@ -17,10 +20,11 @@ from goqueue.model.access import ANY_HOST, ROLES, AllRights, NoRights, Permissio
 from goqueue.model.accounts import ANONYMOUS, is_key_id
 from goqueue.model.audit import Asked, Outcome
 from goqueue.model.codes import Code
-from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal
+from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal, SessionOver
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
+from goqueue.model.sessions import Session
 from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
@@ -33,7 +37,8 @@ NOBODY = ""
 """Of who has shown nothing where something has to be shown. Another node that is told this lets nobody in."""
 ACCESSES_MAX = 1000
 """That are kept while nobody uses them."""
-LOGIN = "login"
+LOGIN, LOG_IN, LOG_OUT = "login", "log_in", "log_out"
+"""In the audit trail. The others are of sessions: they are always noted."""
 
 
 class Gate:
@@ -60,8 +65,8 @@ class Gate:
         self._trusted: dict[str, Access] = {}
         """Of those who come in without showing anything, by the tenant that they say they act for."""
         self._nobody = Access(broker, NOBODY, NoRights(), self.quotas)
-        self._accesses: dict[tuple[Principal, str, str], Access] = {}
-        """By what was shown, host and tenant; the last used last."""
+        self._accesses: dict[tuple[Principal, str, str, str], Access] = {}
+        """By what was shown, host, tenant and session; the last used last."""
         self._alive: WeakSet[Access] = WeakSet()
         self._revision = -1
         self._has_hosts = False
@@ -117,7 +122,8 @@ class Gate:
 
     def is_stranger(self, credentials: Credentials) -> bool:
         """Whoever asks has shown nothing, where something has to be shown."""
-        has_shown = credentials.key or credentials.basic or credentials.principal is not None
+        shown, said = (credentials.key, credentials.basic, credentials.session), credentials.principal
+        has_shown = any(shown) or said is not None
         return not has_shown and self.needs_credentials(credentials.connected)
 
     def _requires(self, connected: Connected) -> bool:
@@ -133,6 +139,8 @@ class Gate:
         if credentials.key:
             found = self.logins.key(credentials.key.reveal(), host_of(connected.peer))
             return self.access(found, connected, credentials.tenant)
+        if credentials.session is not None:
+            return self._in_session(credentials.session, host_of(connected.peer), credentials.tenant)
         if connected.principal is not None:
             return self.access(Principal(connected.principal), connected, credentials.tenant)
         if self._requires(connected):
@@ -212,6 +220,45 @@ class Gate:
             audit.note(Asked(principal.name, host, "", LOGIN))
         return self._access(principal, host, tenant)
 
+    # -- sessions of browsers
+
+    async def begin_session(self, credentials: Credentials) -> Access:
+        """Of whoever shows a name and a password. NotAuthenticated is raised a little later than it is known."""
+        try:
+            if is_key_id(credentials.name_and_password()[0]):
+                raise NotAuthenticated("a session is begun with the password of a user, not with a key")
+            return self.start_session(await self._logged_in(credentials), credentials.connected, by_password=True)
+        except NotAuthenticated:
+            assert self.logins is not None
+            await self.pause(self.logins.delay_ms)
+            raise
+
+    def start_session(self, principal: Principal, connected: Connected, *, by_password: bool = False) -> Access:
+        """Of somebody who has shown who they are."""
+        assert self.logins is not None
+        session, host = self.logins.sessions.begin(principal, by_password=by_password), host_of(connected.peer)
+        found = self._in_session(session, host, "")
+        self._note_session(found.principal, host, LOG_IN)
+        return found
+
+    def end_session(self, session: Session, connected: Connected, on_reply: OnReply[None], *, is_all: bool) -> None:
+        assert self.logins is not None
+        self._note_session(session.principal, host_of(connected.peer), LOG_OUT)
+        self.logins.sessions.end(session, on_reply, is_all=is_all)
+
+    def _note_session(self, principal: str, host: str, operation: str) -> None:
+        if self._broker.audit is not None:
+            self._broker.audit.note(Asked(principal, host, "http", operation))
+
+    def _in_session(self, session: Session, host: str, tenant: str) -> Access:
+        assert self.logins is not None
+        if self.logins.sessions.is_over(session):
+            raise SessionOver
+        used = msgspec.structs.replace(session, seen_ms=self.clock.now_ms())
+        found = self._access(Principal(used.principal, used.idle_ms, used.roles), host, tenant, used)
+        found.session, found.ends_ms = used, used.idle_ms
+        return found
+
     def bearer(self, text: str, connected: Connected, on_login: OnLogin) -> None:
         assert self.logins is not None
         self.logins.bearer(text, host_of(connected.peer), on_login)
@@ -243,21 +290,22 @@ class Gate:
             self._trusted[tenant] = found
         return found
 
-    def _access(self, principal: Principal, host: str, tenant: str) -> Access:
+    def _access(self, principal: Principal, host: str, tenant: str, session: Session | None = None) -> Access:
         image, (name, expires_ms, roles) = self._broker.accounts.image, principal
         home, host = home_of(image, name), host if self._has_hosts else ""
-        key = principal, host, tenant or home
+        shown, of_session = (principal, "") if session is None else (principal._replace(expires_ms=0), session.digest)
+        key = shown, host, tenant or home, of_session
         found = self._accesses.pop(key, None)
-        if found is None:
+        if found is None or (session is not None and found.is_over):
             self._check_acting(home, key[2], rights_of(image, name, host, home, roles))
             rights, tenancy = rights_of(image, name, host, key[2], roles), Tenancy(key[2], image.tenants)
             is_stored = account_of(image, name) is not None
-            found = Access(
-                self._broker, name, rights, self.quotas, host, roles, is_stored=is_stored, home=home, tenancy=tenancy
-            )
+            made = self._broker, name, rights, self.quotas, host, roles
+            found = Access(*made, is_stored=is_stored, home=home, tenancy=tenancy, session=session)
             self._alive.add(found)
             if expires_ms:
-                self.clock.call_after(max(0, expires_ms - self.clock.now_ms()), partial(_end, ref(found)))
+                found.ends_ms = expires_ms
+                self.clock.call_after(max(0, expires_ms - self.clock.now_ms()), partial(_end, self.clock, ref(found)))
         self._accesses[key] = found
         if len(self._accesses) > ACCESSES_MAX:
             del self._accesses[next(iter(self._accesses))]
@@ -290,6 +338,8 @@ class Gate:
         image, tenant, is_anonymous = self._broker.accounts.image, access.tenancy.tenant, access.principal == ANONYMOUS
         is_gone = access.is_stored and account_of(image, access.principal) is None
         is_over = access.is_over or is_gone or is_shut(image, access.home) or is_shut(image, tenant)
+        if access.session is not None and self.logins is not None:
+            is_over = is_over or self.logins.sessions.is_over(access.session)
         if not is_over and not is_anonymous and tenant != access.home:  # it may be no admin any more
             own = rights_of(image, access.principal, access.host, access.home, access.roles)
             is_over = not may_act_for(access.home, tenant, own)
@@ -304,10 +354,15 @@ def _note_failure(audit: Audit, host: str, name: str) -> None:
     audit.note(Asked(name, host, "", LOGIN), Outcome.FAILED)
 
 
-def _end(reference: ReferenceType[Access]) -> None:
-    """What goes on with it, such as a stream, ends too."""
+def _end(clock: Clock, reference: ReferenceType[Access]) -> None:
+    """What goes on with it, such as a stream, ends too. A session that was used meanwhile goes on."""
     access = reference()
-    if access is not None:
+    if access is None or access.is_over:
+        return
+    left_ms = access.ends_ms - clock.now_ms()
+    if left_ms > 0:
+        clock.call_after(left_ms, partial(_end, clock, reference))
+    else:
         access.renew(NoRights(), access.tenancy, is_over=True)
 
 

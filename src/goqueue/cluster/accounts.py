@@ -1,5 +1,5 @@
-"""Users, keys, rules, quotas and tenants between the controller machine, which has facts, and a store with keys
-and values.
+"""Users, keys, rules, quotas, tenants and ended sessions between the controller machine, which has facts, and a store
+with keys and values.
 """
 
 from goqueue.machines.accounts import (
@@ -12,21 +12,23 @@ from goqueue.machines.accounts import (
     UserStored,
 )
 from goqueue.machines.controller_facts import SchedulePlaced
+from goqueue.machines.ended_sessions import EndedForgotten, SessionsEnded
 from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
 from goqueue.machines.quotas import QuotaForgotten, QuotaStored
 from goqueue.machines.tenants import TenantForgotten, TenantStored
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
-from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, TenantKey, UserKey, Value
+from goqueue.model.metadata import ApiKeyKey, EndedKey, QuotaOf, RuleKey, TenantKey, UserKey, Value
 from goqueue.model.quotas import Quota
+from goqueue.model.sessions import EndedSessions
 from goqueue.model.tenancy import DEFAULT_TENANT, Tenant, tenant_said
 
-AccountKey = UserKey | ApiKeyKey | RuleKey | QuotaOf | TenantKey
-AccountValue = User | ApiKey | Rule | Quota | Tenant
+AccountKey = UserKey | ApiKeyKey | RuleKey | QuotaOf | TenantKey | EndedKey
+AccountValue = User | ApiKey | Rule | Quota | Tenant | EndedSessions
 
 
-def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:  # noqa: PLR0911  one for each
+def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:  # noqa: C901, PLR0911  one for each
     match fact:
         case UserStored():
             return UserKey(fact.user.name), fact.user
@@ -48,6 +50,10 @@ def account_change(fact: AccountFact) -> tuple[AccountKey, AccountValue | None]:
             return TenantKey(fact.tenant.tenant_id), fact.tenant
         case TenantForgotten():
             return TenantKey(fact.tenant_id), None
+        case SessionsEnded():
+            return EndedKey(fact.ended.principal), fact.ended
+        case EndedForgotten():
+            return EndedKey(fact.principal), None
 
 
 def tenant_of_fact(fact: Fact) -> str:  # noqa: PLR0911  one for each
@@ -82,3 +88,5 @@ def account_fact(key: AccountKey, value: Value | None) -> AccountFact:
             return QuotaStored(value) if isinstance(value, Quota) else QuotaForgotten(quota_id)
         case TenantKey(tenant_id):
             return TenantStored(value) if isinstance(value, Tenant) else TenantForgotten(tenant_id)
+        case EndedKey(principal):
+            return SessionsEnded(value) if isinstance(value, EndedSessions) else EndedForgotten(principal)

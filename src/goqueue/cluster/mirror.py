@@ -25,6 +25,7 @@ from goqueue.model.metadata import (
     ApiKeyKey,
     ClusterKey,
     ClusterValue,
+    EndedKey,
     Event,
     GoneKey,
     GoneValue,
@@ -240,7 +241,7 @@ def _fact(key: Key, value: Value | None) -> Fact | None:  # noqa: PLR0911  one f
             return GroupOptionsStored(group_id, dict(value.options))
         case GroupKey(group_id), _:
             return GroupOptionsForgotten(group_id)
-        case UserKey() | ApiKeyKey() | RuleKey() | QuotaOf() | TenantKey(), _:
+        case UserKey() | ApiKeyKey() | RuleKey() | QuotaOf() | TenantKey() | EndedKey(), _:
             return account_fact(key, value)
         case ProducerIdsKey(), ProducerIdsValue():
             return ProducerIdsTaken(value.end)

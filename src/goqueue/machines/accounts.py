@@ -11,6 +11,7 @@ from typing import ClassVar
 import msgspec
 
 from goqueue.machines.account_result import AccountResult
+from goqueue.machines.ended_sessions import Ended, EndedFact, EndedForgotten, EndSession, SessionsEnded
 from goqueue.machines.machine import Command, Fact
 from goqueue.machines.quotas import QUOTA_COMMANDS, QuotaFact, QuotaForgotten, Quotas, QuotaStored, SetQuota
 from goqueue.machines.tenant_commands import TENANT_COMMANDS
@@ -85,6 +86,7 @@ ACCOUNT_COMMANDS = (
     *(ChangeUser, DeleteUser, CreateKey, RotateKey, DeleteKey, Reseal, CreateRules, DeleteRules),
     *QUOTA_COMMANDS,
     *TENANT_COMMANDS,
+    EndSession,
 )
 
 
@@ -134,7 +136,15 @@ class RuleForgotten(Fact, frozen=True):
 
 
 AccountFact = (
-    UserStored | UserForgotten | KeyStored | KeyForgotten | RuleStored | RuleForgotten | QuotaFact | TenantFact
+    UserStored
+    | UserForgotten
+    | KeyStored
+    | KeyForgotten
+    | RuleStored
+    | RuleForgotten
+    | QuotaFact
+    | TenantFact
+    | EndedFact
 )
 
 
@@ -145,6 +155,7 @@ class Accounts:
         self._rules: dict[str, Rule] = {}
         self._quotas = Quotas()
         self._tenants = Tenants()
+        self._ended = Ended()
 
     def image(self, revision: int) -> AccessImage:
         users, keys, rules = dict(self._users), dict(self._keys), dict(self._rules)
@@ -155,9 +166,10 @@ class Accounts:
             MappingProxyType(rules),
             MappingProxyType(dict(self._quotas.by_id)),
             MappingProxyType(dict(self._tenants.by_id)),
+            MappingProxyType(dict(self._ended.by_principal)),
         )
 
-    def decide(self, command: object) -> tuple[list[Fact], AccountResult]:  # noqa: PLR0911  one for each
+    def decide(self, command: object) -> tuple[list[Fact], AccountResult]:  # noqa: C901, PLR0911  one for each
         match command:
             case ChangeUser():
                 return self._change_user(command)
@@ -182,6 +194,8 @@ class Accounts:
                 return self._quotas.decide(command)
             case _ if isinstance(command, TENANT_COMMANDS):
                 return self._tenants.decide(command, self._users)
+            case EndSession():
+                return self._ended.decide(command)
         raise TypeError(f"no command about accounts: {command!r}")
 
     def is_going(self, name: str) -> bool:
@@ -294,6 +308,8 @@ class Accounts:
                 self._rules.pop(rule_id, None)
             case QuotaStored() | QuotaForgotten():
                 self._quotas.apply(fact)
+            case SessionsEnded() | EndedForgotten():
+                self._ended.apply(fact)
             case _:
                 self._tenants.apply(fact)
 
@@ -308,7 +324,7 @@ class Accounts:
             if key.startswith(prefix):
                 known.pop(key.removeprefix(prefix).decode(), None)
                 return True
-        return self._quotas.forget(key) or self._tenants.forget(key)
+        return self._quotas.forget(key) or self._tenants.forget(key) or self._ended.forget(key)
 
     def facts(self) -> Iterator[Fact]:
         yield from (UserStored(each) for each in self._users.values())
@@ -316,6 +332,7 @@ class Accounts:
         yield from (RuleStored(each) for each in self._rules.values())
         yield from self._quotas.facts()
         yield from self._tenants.facts()
+        yield from self._ended.facts()
 
 
 def said(rule: Rule) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
 """What the controller stores: topics, where recurring schedules live, and what a cluster has given out."""
 
 from goqueue.machines.accounts import KeyStored, RuleStored, UserStored
+from goqueue.machines.ended_sessions import SessionsEnded
 from goqueue.machines.group_options import GroupOptionsStored
 from goqueue.machines.machine import Fact
 from goqueue.machines.quotas import QuotaStored
@@ -75,4 +76,5 @@ STORED_FACTS: tuple[type[Fact], ...] = (
     RuleStored,
     QuotaStored,
     TenantStored,
+    SessionsEnded,
 )

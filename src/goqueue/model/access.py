@@ -112,6 +112,8 @@ PREFIXED_ROLES = ("operator", "producer", "consumer", "viewer")
 
 OPEN = Permission({})
 """For what anybody may have: health, versions, documents. It touches no name."""
+KNOWN = Permission({})
+"""For whoever has shown who they are. It touches no name."""
 
 
 class Rights(Protocol):

@@ -13,6 +13,7 @@ from goqueue.model.codes import Code
 from goqueue.model.quotas import Quota
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret, hides
+from goqueue.model.sessions import EndedSessions
 from goqueue.model.tenancy import DEFAULT_TENANT, Tenant
 
 USER, KEY = "User", "Key"
@@ -101,6 +102,8 @@ class AccessImage:
     """By id."""
     tenants: Mapping[str, Tenant] = field(default_factory=lambda: MappingProxyType({}))
     """By id; all but the default one."""
+    ended_sessions: Mapping[str, EndedSessions] = field(default_factory=lambda: MappingProxyType({}))
+    """By principal."""
 
 
 class KeyText(NamedTuple):

@@ -9,6 +9,7 @@ from goqueue.model.codes import Code
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
+from goqueue.model.sessions import Session
 
 NOTHING = Secret("")
 SIGNED = "aws4-hmac-sha256"
@@ -19,6 +20,11 @@ class NotAuthenticated(Refused):
 
     def __init__(self, message: str = "credentials are needed") -> None:
         super().__init__(Code.SASL_AUTHENTICATION_FAILED, message)
+
+
+class SessionOver(NotAuthenticated):
+    def __init__(self) -> None:
+        super().__init__("the session is over: log in again")
 
 
 class WrongSignature(NotAuthenticated):
@@ -55,6 +61,8 @@ class Credentials(NamedTuple):
     """As AWS has them: whoever knows the whole request checks it."""
     tenant: str = ""
     """That it says it acts for; empty: its own."""
+    session: Session | None = None
+    """Of a browser: it was sealed by a node of this cluster, and may be over."""
 
     @classmethod
     def of_headers(cls, api: str, connected: Connected, authorization: str, api_key: str, tenant: str = "") -> Self:

@@ -12,6 +12,7 @@ from goqueue.model.accounts import ApiKey, User
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.quotas import Quota
 from goqueue.model.secret import hides
+from goqueue.model.sessions import EndedSessions
 from goqueue.model.tenancy import Tenant
 
 ABSENT = 0
@@ -107,6 +108,13 @@ class TenantKey:
     tenant_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class EndedKey:
+    """Of sessions that were ended."""
+
+    principal: str
+
+
 @hides("secret")
 class ClusterValue(NamedTuple):
     cluster_id: str
@@ -181,6 +189,7 @@ Key = (
     | RuleKey
     | QuotaOf
     | TenantKey
+    | EndedKey
 )
 Value = (
     ClusterValue
@@ -198,6 +207,7 @@ Value = (
     | Rule
     | Quota
     | Tenant
+    | EndedSessions
 )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from goqueue.model.audit import AuditLevel
 from goqueue.node.setting import setting
-from goqueue.node.values import Authentication, Choice, FilePath, KeysPlace, Text, duration
+from goqueue.node.values import Authentication, Choice, FilePath, HttpsAddress, KeysPlace, Text, duration
 from goqueue.storage.options import SECOND_MS
 
 
@@ -41,7 +41,27 @@ class IdentitySettings:
         None, KeysPlace(), "Where the public keys of the issuer are (JWKS). They are read again every five minutes."
     )
     oidc_ca_file: Path | None = setting(
-        None, FilePath(), "Authority that has signed the certificate of oidc_jwks (PEM), if it is not a public one."
+        None,
+        FilePath(),
+        "Authority that has signed the certificates of oidc_jwks and oidc_token_url (PEM), if no public one has.",
+    )
+    oidc_client_id: str | None = setting(
+        None,
+        Text(),
+        "As what the issuer knows this cluster when people log in there with a browser. With oidc_authorization_url "
+        "and oidc_token_url. None: they log in with a password.",
+    )
+    oidc_client_secret_file: Path | None = setting(
+        None,
+        FilePath(),
+        "File with what the client proves itself by at oidc_token_url, readable by its owner only. None: it is a "
+        "public client, for which PKCE has to do.",
+    )
+    oidc_authorization_url: str | None = setting(
+        None, HttpsAddress(), "Where a browser is sent to log in: authorization_endpoint of the issuer."
+    )
+    oidc_token_url: str | None = setting(
+        None, HttpsAddress(), "Where the code that it comes back with is exchanged: token_endpoint of the issuer."
     )
     oidc_principal_claim: str = setting(
         "sub", Text(), "The claim that names the user: with sub = alice a token is User:alice."
@@ -78,4 +98,7 @@ class IdentitySettings:
         needed = (self.oidc_issuer, self.oidc_audience, self.oidc_jwks)
         if any(needed) and not all(needed):
             return ["oidc_issuer, oidc_audience and oidc_jwks: all of them, or none"]
+        people = (self.oidc_client_id, self.oidc_authorization_url, self.oidc_token_url)
+        if any((*people, self.oidc_client_secret_file)) and not all((*people, self.oidc_issuer)):
+            return ["oidc_client_id, oidc_authorization_url and oidc_token_url: all of them with oidc_issuer, or none"]
         return []

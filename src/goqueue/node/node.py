@@ -180,6 +180,8 @@ class Node:
         self._oidc = Oidc(self._settings, self._ports.aside, broker.clock)
         tokens = self._oidc.open()
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret, tokens)
+        if tokens is not None:
+            self._oidc.open_code_flow(tokens, logins, self._ports.dice)
         forwarding = None if self._peering is None else self._peering.spread(broker)
         return Gate(broker, forwarding=forwarding, logins=logins, is_closed=self._settings.is_closed)
 

@@ -2,14 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
+from goqueue.broker.accounts.logins import Logins
 from goqueue.model.errors import GoQueueError, InvalidSettings
+from goqueue.model.secret import Secret
 from goqueue.node.identity_settings import IdentitySettings
+from goqueue.node.master_key import OTHERS
 from goqueue.node.ports import AsideWorker
+from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ KEYS_BYTES_MAX = 1024 * 1024
 
 
 class CannotFetch(GoQueueError):
-    """The keys of the issuer cannot be had now."""
+    """What was asked of the issuer cannot be had now."""
 
 
 class Oidc:
@@ -60,6 +65,23 @@ class Oidc:
         self._keys.start()
         return tokens
 
+    def open_code_flow(self, tokens: "Tokens", logins: Logins, dice: Dice) -> None:
+        """For people with browsers, where the issuer knows this cluster as a client."""
+        settings = self._settings
+        if settings.oidc_client_id is None:
+            return
+        from goqueue.broker.accounts.code_flow import Client, CodeFlow
+
+        assert settings.oidc_issuer is not None
+        assert settings.oidc_authorization_url is not None
+        assert settings.oidc_token_url is not None
+        assert self._aside is not None
+        secret = None if settings.oidc_client_secret_file is None else read_secret(settings.oidc_client_secret_file)
+        proof = settings.oidc_client_id, secret
+        exchange = partial(exchanged, settings.oidc_token_url, settings.oidc_ca_file, proof)
+        client = Client(settings.oidc_client_id, settings.oidc_issuer, settings.oidc_authorization_url, exchange)
+        logins.code_flow = CodeFlow(client, tokens, logins, self._aside, self._clock, dice)
+
     async def close(self) -> None:
         if self._keys is not None:
             self._keys.stop()
@@ -76,6 +98,24 @@ def _read(path: Path) -> bytes:
 
 
 def fetched(url: str, ca_file: Path | None) -> bytes:
+    return _asked("GET", url, ca_file)
+
+
+def exchanged(url: str, ca_file: Path | None, client: tuple[str, Secret[str] | None], form: Mapping[str, str]) -> bytes:
+    """What the issuer gives for a code. A client with a secret shows it as Basic (RFC 6749, 2.3.1)."""
+    client_id, secret = client
+    if secret is None:
+        return _asked("POST", url, ca_file, {**form, "client_id": client_id})
+    return _asked("POST", url, ca_file, form, (quote_plus(client_id), quote_plus(secret.reveal())))
+
+
+def _asked(
+    method: str,
+    url: str,
+    ca_file: Path | None,
+    form: Mapping[str, str] | None = None,
+    auth: tuple[str, str] | None = None,
+) -> bytes:
     """No redirect is followed: who may send one would say whose tokens are taken."""
     import ssl
 
@@ -87,7 +127,7 @@ def fetched(url: str, ca_file: Path | None) -> bytes:
         context = ssl.create_default_context(cafile=ca_file)
         with (
             httpx.Client(verify=context, timeout=FETCH_S_MAX, follow_redirects=False) as client,
-            client.stream("GET", url, headers={"accept": "application/json"}) as reply,
+            client.stream(method, url, headers={"accept": "application/json"}, data=form, auth=auth) as reply,
         ):
             if reply.status_code != httpx.codes.OK:
                 raise CannotFetch(f"{url} answers {reply.status_code}")
@@ -100,7 +140,21 @@ def fetched(url: str, ca_file: Path | None) -> bytes:
     return found
 
 
+def read_secret(path: Path) -> Secret[str]:
+    """InvalidSettings: it cannot be used, and why."""
+    try:
+        text, mode = path.read_text("utf-8").strip(), path.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise InvalidSettings(f"oidc_client_secret_file = {path}: {why}") from None
+    if mode & OTHERS:
+        raise InvalidSettings(f"oidc_client_secret_file = {path}: others may read it; mend it with: chmod 600 {path}")
+    if not text:
+        raise InvalidSettings(f"oidc_client_secret_file = {path}: it is empty")
+    return Secret(text)
+
+
 def _bounded(data: bytes) -> bytes:
     if len(data) > KEYS_BYTES_MAX:
-        raise CannotFetch(f"a set of keys has at most {KEYS_BYTES_MAX} bytes")
+        raise CannotFetch(f"an answer of the issuer has at most {KEYS_BYTES_MAX} bytes")
     return data

@@ -316,6 +316,19 @@ class KeysPlace(Text):
         return super().parse(raw)
 
 
+@dataclass(frozen=True)
+class HttpsAddress(Text):
+    """A place on the web that nobody can stand in for on the way."""
+
+    metavar: str = "URL"
+    expected: str = "an address that begins with https://"
+
+    def parse(self, raw: object) -> str:
+        if not isinstance(raw, str) or not _HTTPS_URL.fullmatch(raw):
+            raise ValueError(raw)
+        return super().parse(raw)
+
+
 class Address(NamedTuple):
     host: str
     port: int

@@ -17,7 +17,7 @@ FORMATS: Mapping[str, int] = {
     "log": 2,
     "snapshot": 2,
     "producers": 2,
-    "metadata": 11,
+    "metadata": 12,
     "groups": 3,
     "deliveries": 2,
     "delays": 2,

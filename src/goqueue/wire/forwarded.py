@@ -12,7 +12,7 @@ PRINCIPAL = "goqueue.principal"
 """In a scope: who asks. Beside VIA it is what another node has said."""
 PEER = "goqueue.peer"
 """In a scope: from where, as host:port. Beside VIA it is what another node has said."""
-SECRETS = frozenset({b"authorization", b"x-api-key", b"cookie"})
+SECRETS = frozenset({b"authorization", b"x-api-key", b"cookie", b"x-goqueue-csrf"})
 """Headers that are not passed on: who asks is known by then."""
 MISSING = b"gq-missing-nodes"
 """A header of an answer that lacks the parts of these nodes."""

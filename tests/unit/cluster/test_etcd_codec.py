@@ -16,6 +16,7 @@ from goqueue.model.metadata import (
     ClusterValue,
     Compare,
     CompareGone,
+    EndedKey,
     Event,
     GoneKey,
     GoneValue,
@@ -43,6 +44,7 @@ from goqueue.model.metadata import (
 )
 from goqueue.model.placements import Lost, NodeInfo, Placement
 from goqueue.model.quotas import Quota
+from goqueue.model.sessions import EndedSessions
 from goqueue.model.tenancy import Tenant, TenantStatus
 
 ID = bytes(range(16))
@@ -173,6 +175,12 @@ SAMPLES: list[tuple[str, str, Key, Value]] = [
         ),
         TenantKey("acme"),
         Tenant("acme", "Acme", "buys", TenantStatus.SUSPENDED, "unpaid", {"plan": "free"}, 17, {"max_topics": 7}),
+    ),
+    (
+        "ended/User:org/bob",
+        '{"v":1,"ended":{"principal":"User:org/bob","ids":{"abcd":9},"before_ms":7,"lasts_ms":9}}',
+        EndedKey("User:org/bob"),
+        EndedSessions("User:org/bob", {"abcd": 9}, 7, 9),
     ),
     ("schedules/night/ly", f'{{"v":1,"topic":"{HEX}","partition":4}}', ScheduleKey("night/ly"), ScheduleValue(ID, 4)),
 ]

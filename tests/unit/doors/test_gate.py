@@ -8,7 +8,7 @@ from goqueue.doors.http.routes.table import ROUTES
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.kafka.handlers.table import HANDLERS
 from goqueue.doors.sqs.handlers.table import ACTIONS
-from goqueue.model.access import OPEN, Kind, Operation, Permission
+from goqueue.model.access import KNOWN, OPEN, Kind, Operation, Permission
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.frames import decode_response
@@ -32,7 +32,8 @@ def test_every_operation_declares_what_it_needs() -> None:
         **{f"grpc {each.full_name}": PERMISSIONS[each.full_name] for each in METHODS},
     }
     assert len(declared) == len(HANDLERS) + len(ROUTES) + len(ACTIONS) + len(METHODS)
-    assert all(each is OPEN or each.needs for each in declared.values())
+    assert all(each in (OPEN, KNOWN) or each.needs for each in declared.values())
+    assert {name for name, each in declared.items() if each is KNOWN} == {"http GET /session", "http DELETE /session"}
     for_strangers = {f"http {each.operation.method} {each.operation.path}" for each in ROUTES if each.is_open}
     assert for_strangers | {name for name, each in declared.items() if each is OPEN} == {
         "grpc goqueue.v1.HealthService.Check",
@@ -52,7 +53,10 @@ def test_every_operation_declares_what_it_needs() -> None:
         "http GET /schemas/contexts",
         "http GET /schemas/schemas/types",
         "http GET /schemas/types",
+        "http GET /session/callback",
+        "http GET /session/oidc",
         "http GET /version",
+        "http POST /session",
         "kafka ApiVersions",
         "kafka SaslAuthenticate",
         "kafka SaslHandshake",

@@ -57,6 +57,8 @@ NAMELESS = {
     "goqueue.v1.PublishService.PublishStream",
     "goqueue.v1.TransactionService.DescribeTransaction",
     "goqueue.v1.TransactionService.InitProducer",
+    "log_out",
+    "who_am_i",
 }
 """Operations whose sample names nothing that there is, so that no right is asked for."""
 

@@ -1,16 +1,23 @@
 """Where the keys of an issuer come from: a file, or a server that is who it says."""
 
+import json
 import ssl
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from threading import Thread
 from typing import Any
 
 import pytest
 
+from goqueue.broker.accounts.accounts import Accounts
+from goqueue.broker.accounts.logins import Logins
+from goqueue.model.accounts import AccessImage
 from goqueue.model.errors import InvalidSettings
-from goqueue.node.oidc import KEYS_BYTES_MAX, CannotFetch, Oidc, fetched
+from goqueue.model.secret import Secret
+from goqueue.node.oidc import KEYS_BYTES_MAX, CannotFetch, Oidc, exchanged, fetched
 from goqueue.node.settings import Settings, read_settings
 from goqueue.testing.virtual_clock import VirtualClock
 from tests.certificates import Authority
@@ -27,6 +34,16 @@ class Answers(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """Tells what it was asked."""
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        body = json.dumps([form, self.headers["Authorization"], self.headers["Content-Type"]]).encode()
+        self.send_response(302 if self.path == "/moved" else 200)
+        self.send_header("Location", "/token")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -67,6 +84,67 @@ def test_redirects_and_large_answers_are_not_taken(served: tuple[str, Path], pat
     url, ca = served
     with pytest.raises(CannotFetch, match=words):
         fetched(f"{url}{path}", ca)
+
+
+def test_a_code_is_exchanged_by_a_client_that_proves_itself_and_no_redirect_is_followed(
+    served: tuple[str, Path],
+) -> None:
+    url, ca = served
+    form, kind = {"code": "a b"}, "application/x-www-form-urlencoded"
+    told = exchanged(f"{url}/token", ca, ("shop", Secret("p:ä")), form)
+    assert json.loads(told) == ["code=a+b", f"Basic {b64encode(b'shop:p%3A%C3%A4').decode()}", kind]
+    assert json.loads(exchanged(f"{url}/token", ca, ("shop", None), form)) == ["code=a+b&client_id=shop", None, kind]
+    with pytest.raises(CannotFetch, match="answers 302"):
+        exchanged(f"{url}/moved", ca, ("shop", None), form)
+
+
+class Nobody:
+    """A store without accounts."""
+
+    access = AccessImage()
+
+    def __init__(self) -> None:
+        self.on_change: list[Callable[[], None]] = []
+
+    def submit(self, command: Any, on_reply: Callable[[Any], None]) -> None:
+        raise AssertionError(f"{command} changes something, for {on_reply}")
+
+
+PEOPLE = {
+    "oidc_client_id": "shop",
+    "oidc_authorization_url": "https://login.example.org/auth",
+    "oidc_token_url": "https://login.example.org/token",
+}
+
+
+def test_settings_for_people_go_together_and_the_secret_is_nobody_elses(tmp_path: Path) -> None:
+    keys, secret, clock = tmp_path / "jwks.json", tmp_path / "secret", VirtualClock()
+    keys.write_bytes(ALL_KEYS)
+    base = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_jwks": str(keys)}
+    for name, value in PEOPLE.items():
+        with pytest.raises(InvalidSettings, match="oidc_client_id, oidc_authorization_url and oidc_token_url: all"):
+            read_settings({**base, name: value}, environ={})
+    with pytest.raises(InvalidSettings, match="with oidc_issuer"):
+        read_settings(PEOPLE, environ={})
+    with pytest.raises(InvalidSettings, match="begins with https://"):
+        read_settings({**base, **PEOPLE, "oidc_token_url": "http://login.example.org/token"}, environ={})
+    oidc = Oidc(
+        read_settings({**base, **PEOPLE, "oidc_client_secret_file": str(secret)}, environ={}),
+        lambda _: Workers(),
+        clock,
+    )
+    checked, store = oidc.open(), Accounts(Nobody(), clock, Random(1))
+    assert checked is not None
+    logins = Logins(store, clock, Random(1), b"secret", checked)
+    for text, mode, words in ((None, 0, "No such file"), ("x", 0o644, "others may read it"), (" ", 0o600, "is empty")):
+        if text is not None:
+            secret.write_text(text)
+            secret.chmod(mode)
+        with pytest.raises(InvalidSettings, match=words):
+            oidc.open_code_flow(checked, logins, Random(1))
+    secret.write_text("x\n")
+    oidc.open_code_flow(checked, logins, Random(1))
+    assert logins.code_flow is not None
 
 
 def settings(jwks: str) -> Settings:

@@ -18,6 +18,7 @@ from goqueue.machines.accounts import (
     DeleteUser,
     RotateKey,
 )
+from goqueue.machines.ended_sessions import EndSession
 from goqueue.machines.machine import Command
 from goqueue.machines.quotas import DeleteQuota, SetQuota
 from goqueue.model.access import Rule
@@ -155,6 +156,10 @@ class Accounts:
 
     def _sealed(self, name: str, mechanism: Mechanism, verifier: Verifier) -> bytes:
         return self.sealing.seal(user_place(name, mechanism), msgspec.msgpack.encode(verifier))
+
+    def end_session(self, principal: str, session: str, ends_ms: int, on_reply: OnReply[None]) -> None:
+        """By the digest of its id; empty: all of this principal."""
+        self._submit(EndSession(principal, session, ends_ms, self._clock.now_ms()), None, on_reply)
 
     # -- keys
 

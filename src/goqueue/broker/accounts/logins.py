@@ -2,10 +2,11 @@
 
 import hmac
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from goqueue.broker.accounts.accounts import Accounts, digest_of
 from goqueue.broker.accounts.guesses import Guesses
+from goqueue.broker.accounts.sessions import Sessions
 from goqueue.model.accounts import USER, ApiKey, KeySecret, KeyText, is_key_id, parse_key
 from goqueue.model.credentials import NotAuthenticated, OnLogin, Principal, WrongSignature
 from goqueue.model.scram import ITERATIONS, SALT_BYTES, Mechanism, Verifier
@@ -22,6 +23,16 @@ DELAY_MS = (100.0, 200.0)
 """A failure is told after so long: dice say when."""
 
 
+class CodeFlow(Protocol):
+    """Of people who log in at an identity provider: `code_flow.CodeFlow`."""
+
+    def begin(self, redirect_uri: str, back_to: str) -> tuple[str, Secret[str]]: ...
+
+    def begun(self, kept: Secret[str], state: str, issuer: str | None) -> Any: ...
+
+    def finish(self, begun: Any, code: str, host: str, on_login: OnLogin) -> None: ...
+
+
 class TokenCheck(Protocol):
     """Of tokens of an identity provider."""
 
@@ -35,11 +46,14 @@ class Logins:
         """`secret`: of the cluster, so that all nodes say the same of somebody whom nobody knows. `tokens`: where some
         are taken."""
         self.tokens = tokens
+        self.code_flow: CodeFlow | None = None
+        """Where people may log in at an identity provider."""
         self._secret = secret
         self._accounts = accounts
         self._clock = clock
         self._dice = dice
         self._guesses = Guesses(clock.monotonic_s)
+        self.sessions = Sessions(accounts, clock, dice, secret)
         self._process_key = dice.randbytes(DIGEST_BYTES)
         self._remembered: dict[bytes, None] = {}
         """Passwords that were right, as MACs: checking one takes milliseconds, and some clients send it each time."""

@@ -1,6 +1,7 @@
 """What a stolen data directory, or a backup of etcd, must not give away is sealed under a key that lies elsewhere."""
 
 import hashlib
+import hmac
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -25,6 +26,7 @@ class Sealing:
     def __init__(self, dice: Dice, *masters: Secret[bytes]) -> None:
         """What is new is sealed under the first; what the others have sealed is still read. Without any, what is new is
         stored as it is."""
+        self._masters = masters
         keys = [each.reveal() for each in masters]
         assert all(len(each) == MASTER_BYTES for each in keys)
         self._dice = dice
@@ -35,6 +37,12 @@ class Sealing:
     @property
     def has_master(self) -> bool:
         return self._cipher is not None
+
+    def derived(self, use: bytes, secret: bytes) -> "Sealing":
+        """For another use, of those who have this secret too. Where there is no master key the secret has to do."""
+        masters = [each.reveal() for each in self._masters] or [b""]
+        keys = (hmac.digest(b"derived " + each, use + b" " + secret, "sha256") for each in masters)
+        return Sealing(self._dice, *map(Secret, keys))
 
     def seal(self, of: str, data: bytes) -> bytes:
         if self._cipher is None:

@@ -1,6 +1,7 @@
 """Tokens of an identity provider (JWT), checked: nothing is believed before its signature is."""
 
 import hashlib
+import hmac
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,37 @@ class Tokens:
         request, and clients send the same token each time."""
         keys.on_keys = self._remembered.clear
 
+    def check_id(self, text: str, client_id: str, nonce: str, on_login: OnLogin) -> None:
+        """An ID token that the issuer gave for a code. It was made for this client, and for what was begun with this
+        nonce."""
+
+        def verify() -> None:
+            try:
+                key = self._keys.find(key_id, algorithm)
+                if key is None:
+                    raise NotAuthenticated(UNSIGNED)
+                claims = self._claims(text, algorithm, key, client_id)
+                if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+                    raise NotAuthenticated("the token is the answer to another log-in")
+                if claims.get("azp", client_id) != client_id:
+                    raise NotAuthenticated("the token is for another client")
+                principal = self._principal(claims)
+                self._check_time(_time(claims, "nbf", 0), principal.expires_ms)
+            except NotAuthenticated as error:
+                on_login(error)
+            else:
+                on_login(principal)
+
+        try:
+            algorithm, key_id = _header(text)
+        except NotAuthenticated as error:
+            on_login(error)
+            return
+        if self._keys.find(key_id, algorithm) is None:
+            self._keys.look_again(verify)
+        else:
+            verify()
+
     def check(self, text: str, on_login: OnLogin) -> None:
         """Told now, or when keys were fetched for it."""
         digest = hashlib.sha256(text.encode()).digest()
@@ -69,7 +101,7 @@ class Tokens:
         try:
             if key is None:
                 raise NotAuthenticated(UNSIGNED)
-            claims = self._claims(text, algorithm, key)
+            claims = self._claims(text, algorithm, key, self._rules.audience)
             begins_ms, principal = _time(claims, "nbf", 0), self._principal(claims)
             self._check_time(begins_ms, principal.expires_ms)
         except NotAuthenticated as error:
@@ -80,7 +112,7 @@ class Tokens:
         self._remembered[digest] = principal, begins_ms
         on_login(principal)
 
-    def _claims(self, text: str, algorithm: str, key: TokenKey) -> dict[str, Any]:
+    def _claims(self, text: str, algorithm: str, key: TokenKey, audience: str) -> dict[str, Any]:
         """Times are looked at by our own clock."""
         options: Any = {
             "require": ["exp", "iss", "aud"],
@@ -90,9 +122,7 @@ class Tokens:
         }
         rules = self._rules
         try:
-            return jwt.decode(
-                text, key.public, [algorithm], options=options, audience=rules.audience, issuer=rules.issuer
-            )
+            return jwt.decode(text, key.public, [algorithm], options=options, audience=audience, issuer=rules.issuer)
         except InvalidIssuerError:
             raise NotAuthenticated("the token is of another issuer") from None
         except InvalidAudienceError:

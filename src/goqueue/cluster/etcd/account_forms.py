@@ -1,4 +1,4 @@
-"""Users, keys, rules, quotas and tenants as they stand in etcd. Nothing in them is a secret: see
+"""Users, keys, rules, quotas, tenants and ended sessions as they stand in etcd. Nothing in them is a secret: see
 `goqueue.model.accounts`.
 """
 
@@ -9,8 +9,9 @@ import msgspec
 from goqueue.cluster.accounts import AccountKey, AccountValue
 from goqueue.model.access import Rule
 from goqueue.model.accounts import ApiKey, User
-from goqueue.model.metadata import ApiKeyKey, QuotaOf, RuleKey, TenantKey, UserKey
+from goqueue.model.metadata import ApiKeyKey, EndedKey, QuotaOf, RuleKey, TenantKey, UserKey
 from goqueue.model.quotas import Quota
+from goqueue.model.sessions import EndedSessions
 from goqueue.model.tenancy import Tenant
 
 
@@ -54,13 +55,22 @@ class _Tenant(msgspec.Struct):
         return self.tenant
 
 
-_Form = _User | _ApiKey | _Rule | _Quota | _Tenant
+class _Ended(msgspec.Struct):
+    v: int
+    ended: EndedSessions
+
+    def value(self) -> AccountValue:
+        return self.ended
+
+
+_Form = _User | _ApiKey | _Rule | _Quota | _Tenant | _Ended
 ACCOUNT_FORMS: Mapping[type[AccountKey], type[_Form]] = {
     UserKey: _User,
     ApiKeyKey: _ApiKey,
     RuleKey: _Rule,
     QuotaOf: _Quota,
     TenantKey: _Tenant,
+    EndedKey: _Ended,
 }
 ACCOUNT_KEYS: Mapping[str, Callable[[str], AccountKey]] = {
     "users": UserKey,
@@ -68,6 +78,7 @@ ACCOUNT_KEYS: Mapping[str, Callable[[str], AccountKey]] = {
     "rules": RuleKey,
     "quotas": QuotaOf,
     "tenants": TenantKey,
+    "ended": EndedKey,
 }
 
 
@@ -83,6 +94,8 @@ def account_path(key: AccountKey) -> str:
             return f"quotas/{key.quota_id}"
         case TenantKey():
             return f"tenants/{key.tenant_id}"
+        case EndedKey():
+            return f"ended/{key.principal}"
 
 
 def account_in_json(version: int, value: AccountValue) -> _Form:
@@ -97,3 +110,5 @@ def account_in_json(version: int, value: AccountValue) -> _Form:
             return _Quota(version, value)
         case Tenant():
             return _Tenant(version, value)
+        case EndedSessions():
+            return _Ended(version, value)

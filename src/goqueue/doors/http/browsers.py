@@ -67,7 +67,7 @@ class Visitors:
         return Refusal(FORBIDDEN, "FOREIGN_ORIGIN", _foreign(origin))
 
     def _is_ours(self, address: str, host: bytes) -> bool:
-        if ANY_HOST not in self._hosts and (self._is_everywhere or _is_loopback(address)):
+        if ANY_HOST not in self._hosts and (self._is_everywhere or is_loopback(address)):
             name = _name(host)
             if name and name not in self._hosts and not _is_address_of_ours(name, address):
                 return False
@@ -100,7 +100,7 @@ def _name(host: bytes) -> str:
         return "?"
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     return address.startswith(("127.", "::ffff:127.")) or address == "::1"
 
 
@@ -112,7 +112,7 @@ def _is_address_of_ours(name: str, address: str) -> bool:
         ip_address(name)
     except ValueError:
         return False
-    return name == address or _is_loopback(name) or not _is_loopback(address)
+    return name == address or is_loopback(name) or not is_loopback(address)
 
 
 def _unknown_host(host: bytes) -> str:

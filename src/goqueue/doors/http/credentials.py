@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl
 from goqueue.broker.access import Access
 from goqueue.broker.gate import Gate
 from goqueue.doors.http.asgi import CONNECTED
+from goqueue.doors.http.cookies import SHOWN, check_page, given
 from goqueue.doors.http.errors import BAD_REQUEST, HttpError
 from goqueue.model.credentials import Credentials
 from goqueue.model.listener import IN_PROCESS, Connected
@@ -12,6 +13,7 @@ from goqueue.model.tenancy import TENANT_HEADER
 from goqueue.wire.asgi import Scope
 from goqueue.wire.forwarded import PEER, PRINCIPAL, VIA
 
+HTTP = "http"
 IN_URL = b"api_key="
 TENANT = TENANT_HEADER.encode()
 """The tenant that an admin acts for; from others it is checked."""
@@ -25,8 +27,13 @@ async def admitted(gate: Gate, scope: Scope, api: str, *, is_open: bool = False)
     if gate.logins is None:
         access = gate.admit(Credentials(api, tenant=_header(scope, TENANT)))
     else:
-        found = shown(scope, api)
+        found, sessions = shown(scope, api), gate.logins.sessions
+        if api == HTTP and found.principal is None and not (found.key or found.basic):
+            found = found._replace(session=sessions.read(given(scope)))
         access = gate.nobody() if is_open and gate.is_stranger(found) else await gate.admit_request(found)
+        if found.session is not None:
+            check_page(sessions, found.session, scope)
+            scope[SHOWN] = found.session
     scope[PRINCIPAL] = access.told
     return access
 

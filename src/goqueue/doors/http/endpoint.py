@@ -30,6 +30,7 @@ from goqueue.doors.http.audited import changed, host_of, named
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.charging import STREAMS, allowance_of, charged, count_published, counting, retry_headers
+from goqueue.doors.http.cookies import SHOWN, in_session, no_cookie, session_cookie
 from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
 from goqueue.doors.http.errors import (
     BAD_REQUEST,
@@ -42,11 +43,12 @@ from goqueue.doors.http.errors import (
     status_and_code,
 )
 from goqueue.doors.http.forward import BODY, Raw, Spreading
-from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithStatus
+from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithHeaders, WithStatus
+from goqueue.doors.http.visit import Visit
 from goqueue.model.access import OPEN
 from goqueue.model.accounts import ANONYMOUS
 from goqueue.model.audit import Asked
-from goqueue.model.credentials import NotAuthenticated
+from goqueue.model.credentials import NotAuthenticated, SessionOver
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
 from goqueue.telemetry.logs import get_logger
@@ -71,7 +73,10 @@ class Endpoint:
     """One operation."""
 
     def __init__(self, route: Route, call: Call, gate: Gate) -> None:
-        self._operation, self._handler, self._permission, self._rests_on, self._is_open = operation, *_ = route
+        self._operation, self._handler, self._permission, self._rests_on, self._is_open, self._takes_visit = (
+            operation,
+            *_,
+        ) = route
         self._gate = gate
         self._call = call
         self._charged = charged(operation)
@@ -95,18 +100,20 @@ class Endpoint:
                 allowance.admit(self._charged)
             if self._charged is CONSUMED and (allowance is not None or self._operation.name in STREAMS):
                 send = counting(self._gate, partial(allowance_of, access, scope), send)
-            arguments = {"call": call, **await self._arguments(scope, receive, allowance)}
+            send = self._private(send, scope)
+            visit = {"visit": Visit(self._gate, access, scope)} if self._takes_visit else {}
+            arguments = {"call": call, **visit, **await self._arguments(scope, receive, allowance)}
             work = partial(self._handle, call) if self._spread is None else partial(self._spread_out, scope)
             handling = self._measured(allowance, self._audited(scope, access, arguments, partial(work, arguments)))
             if self._operation.waits:
-                reply = await self._while_there(scope, receive, _wait(send, handling))
+                reply = await self._while_there(scope, receive, access, _wait(send, handling))
             else:
                 async with asyncio.timeout(REQUEST_S_MAX):
                     reply = await handling
         except ClientGone:
             return
         except NotAuthenticated as error:
-            await self._refuse(send, error, CHALLENGES if self._is_plain else REGISTRY_CHALLENGES)
+            await self._refuse(send, error, self._challenges(scope, error))
         except QuotaExceeded as error:
             await self._refuse(send, error, retry_headers(error))
         except GoQueueError as error:
@@ -120,6 +127,18 @@ class Endpoint:
             await answer_fault(scope, send, error)
         else:
             await self._answer(send, reply)
+
+    def _challenges(self, scope: Scope, error: NotAuthenticated) -> tuple[Header, ...]:
+        challenges = CHALLENGES if self._is_plain else REGISTRY_CHALLENGES
+        return (*challenges, no_cookie(scope)) if isinstance(error, SessionOver) else challenges
+
+    def _private(self, send: Send, scope: Scope) -> Send:
+        session, logins = scope.get(SHOWN), self._gate.logins
+        if session is None or logins is None:
+            return send
+        renewed, now_ms = logins.sessions.renewed(session), self._gate.clock.now_ms()
+        cookie = None if renewed is None else session_cookie(logins.sessions, renewed, now_ms, scope)
+        return in_session(send, cookie)
 
     def _measured(self, allowance: Allowance | None, work: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
         is_measured = allowance is not None and allowance.measures_time
@@ -235,9 +254,12 @@ class Endpoint:
         elif isinstance(reply, Raw):
             await answer_raw(send, reply.reply)
         elif isinstance(reply, Elsewhere):
-            await answer(send, SEE_OTHER, b"", headers=((b"location", reply.path.encode()),))
+            await answer(send, SEE_OTHER, b"", headers=((b"location", reply.path.encode()), *reply.headers))
         elif isinstance(reply, WithStatus):
             await answer_json(send, reply.status, reply.body)
+        elif isinstance(reply, WithHeaders):
+            body = msgspec.json.encode(reply.body)
+            await answer(send, self._operation.status, body, headers=reply.headers)
         else:
             await answer_json(send, self._operation.status, reply)
 
@@ -254,11 +276,12 @@ class Endpoint:
             raise ClientGone
         return reply
 
-    async def _while_there(self, scope: Scope, receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
-        """A client that leaves takes its request along, and so does a node that stops."""
+    async def _while_there(self, scope: Scope, receive: Receive, access: Access, work: Coroutine[Any, Any, Any]) -> Any:
+        """A client that leaves takes its request along, and so does a node that stops. It ends with the session, the
+        key or the token that it was begun with."""
         task = asyncio.current_task()
         assert task is not None
-        is_gone = False
+        is_gone = is_over = False
         scope[ENDS_WITH_CLIENT] = True
         parked: dict[asyncio.Task[Any], None] = scope.get("state", {}).get(PARKED, {})
         parked[task] = None
@@ -270,15 +293,22 @@ class Endpoint:
             is_gone = True
             task.cancel()
 
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            task.cancel()
+
+        access.on_end[end] = None
         # No task group: in an error of `work` it would leave a cycle, and every long poll that finds nothing ends so.
         watcher = asyncio.get_running_loop().create_task(watch())
         try:
             return await work
         except asyncio.CancelledError:
-            if not is_gone or task.uncancel() > 0:
+            if not (is_gone or is_over) or task.uncancel() > 0:
                 raise
-            raise ClientGone from None
+            raise (ClientGone if is_gone else NotAuthenticated("what was shown has ended")) from None
         finally:
+            access.on_end.pop(end, None)
             parked.pop(task, None)
             watcher.cancel()
             await asyncio.wait((watcher,))

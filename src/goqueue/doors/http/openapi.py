@@ -15,6 +15,7 @@ from goqueue.wire.rest.operation import JSON, Operation
 REFERENCE = "#/components/schemas/{name}"
 MEANINGS = {
     400: "What was sent cannot be understood or cannot be done",
+    401: "Nobody has shown who asks, or what was shown is wrong or over",
     403: "Not yours, or not for web pages of other origins",
     404: "There is no such thing",
     405: "This path does not take this method",

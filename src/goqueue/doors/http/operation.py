@@ -6,6 +6,7 @@
     async def describe_topic(call: Call, path: TopicPath) -> TopicDetails: ...
 
 A handler takes `call` and any of `path`, `query` and `body`, each a struct, and returns a struct, `Text` or `Events`.
+Those of sessions take `visit`, too.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,7 +22,7 @@ H = TypeVar("H", bound=Handle)
 
 SLASH_SIGN = "\x1f"
 """Stands in a path for a slash that is part of a name."""
-PARAMETERS = frozenset({"call", "path", "query", "body"})
+PARAMETERS = frozenset({"call", "visit", "path", "query", "body"})
 
 
 class Text(NamedTuple):
@@ -43,6 +44,14 @@ class Elsewhere(NamedTuple):
     """What was asked for is at another path."""
 
     path: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class WithHeaders(NamedTuple):
+    """An answer with headers of its own."""
+
+    body: Any
+    headers: tuple[tuple[bytes, bytes], ...]
 
 
 class Events(NamedTuple):
@@ -51,7 +60,7 @@ class Events(NamedTuple):
     stream: AsyncGenerator[bytes, None]
 
 
-WRAPPERS = (Text, WithStatus, Elsewhere, Events)
+WRAPPERS = (Text, WithStatus, WithHeaders, Elsewhere, Events)
 
 
 class Route(NamedTuple):
@@ -63,6 +72,8 @@ class Route(NamedTuple):
     """What the answer is read from: it is given when that is durable."""
     is_open: bool = False
     """Who shows nothing is let in as well, without any right."""
+    takes_visit: bool = False
+    """It is about the session of whoever asks."""
 
 
 class Handlers:
@@ -84,7 +95,8 @@ class Handlers:
             _check(operation, handle)
             of_get = self.rests_on if operation.method == "GET" and not operation.waits else ()
             rests = of_get if rests_on is None else rests_on
-            self.all.append(Route(operation, handle, permission, rests, is_open or permission is OPEN))
+            takes_visit = "visit" in signature(handle).parameters
+            self.all.append(Route(operation, handle, permission, rests, is_open or permission is OPEN, takes_visit))
             return handle
 
         return add

@@ -41,6 +41,7 @@ STAYS = {
     "NameCluster", "CreateTopic", "DeleteTopic", "SetOptions", "TakeProducerIds", "PlaceSchedule", "ForgetSchedule",
     "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "Reseal",
     "CreateRules", "DeleteRules", "SetQuota", "DeleteQuota", "CreateTenant", "ChangeTenant", "ForgetTenant",
+    "EndSession",
 }  # fmt: skip
 """Commands that never leave their node."""
 CONTROLLER = "goqueue.machines.controller"

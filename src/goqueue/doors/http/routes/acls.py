@@ -26,14 +26,14 @@ async def create_rule(call: Call, body: NewRule) -> RuleFacts:
     accounts = call.broker.accounts
     rule = _rule(accounts.new_rule_id(), body)
     await call.ask(partial(accounts.create_rules, [rule]))
-    known = (each for each in accounts.image.rules.values() if _facts(each, "") == _facts(rule, ""))
-    return _facts(next(known, rule))
+    known = (each for each in accounts.image.rules.values() if rule_facts(each, "") == rule_facts(rule, ""))
+    return rule_facts(next(known, rule))
 
 
 @acls.handles(operations.LIST_ACLS, DESCRIBES_CLUSTER)
 async def list_rules(call: Call) -> Rules:
     known = call.broker.accounts.image.rules
-    return Rules(acls=[_facts(known[rule_id]) for rule_id in sorted(known)], count=len(known))
+    return Rules(acls=[rule_facts(known[rule_id]) for rule_id in sorted(known)], count=len(known))
 
 
 @acls.handles(operations.DELETE_ACL, MANAGES_ACCESS)
@@ -63,7 +63,7 @@ def _one(field: str, known: Mapping[str, T], given: str) -> T:
     return found
 
 
-def _facts(rule: Rule, rule_id: str | None = None) -> RuleFacts:
+def rule_facts(rule: Rule, rule_id: str | None = None) -> RuleFacts:
     return RuleFacts(
         id=rule.rule_id if rule_id is None else rule_id,
         principal=rule.principal,

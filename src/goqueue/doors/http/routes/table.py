@@ -25,6 +25,7 @@ from goqueue.doors.http.routes.replays import replays
 from goqueue.doors.http.routes.schedules import schedules
 from goqueue.doors.http.routes.schema_config import schema_config
 from goqueue.doors.http.routes.schemas import schemas
+from goqueue.doors.http.routes.sessions import sessions
 from goqueue.doors.http.routes.tenants import tenants
 from goqueue.doors.http.routes.topics import topics
 from goqueue.doors.http.routes.trace_steps import trace_steps
@@ -45,6 +46,7 @@ RESOURCES = (
     admin,
     accounts,
     acls,
+    sessions,
     quotas,
     tenants,
     audit,
