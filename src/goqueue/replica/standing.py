@@ -274,10 +274,11 @@ class Standing(LogReads):
         return verdict
 
     def tell_start(self) -> None:
-        """The log may begin later than before: followers do as the leader does."""
+        """The log may begin later than before: followers do as the leader does, and readers are told."""
         if self.start_offset != self._told_start:
             self._told_start = self.start_offset
             self._tell_end()
+            self._wake_soon()
 
     def heard_start(self, follower: int, start_offset: int) -> None:
         """Where the copy of a follower begins."""
@@ -346,7 +347,7 @@ class Standing(LogReads):
         return isinstance(self.role, Leading) and not self.role.view.is_alone
 
     def watch(self, who: object, call: Callable[[], None]) -> None:
-        """Call whenever there is more to read, or the log failed, until `unwatch`."""
+        """Call whenever there is more to read, or less, or the log failed, until `unwatch`."""
         self._watchers[who] = call
 
     def unwatch(self, who: object) -> None:

@@ -17,7 +17,7 @@ from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.metrics.catalogue import COUNTER, HISTOGRAM, METRICS
 from goqueue.broker.metrics.metrics import Metrics
 from goqueue.broker.metrics.sources import MetricsOptions
-from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.reading.wants import Limits, Want
 from goqueue.client.grpc import GrpcClient
 from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError

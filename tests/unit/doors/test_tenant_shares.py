@@ -156,7 +156,7 @@ def test_connections_of_a_tenant_without_a_limit_leave_places_for_others() -> No
 
 def test_share_sessions_of_a_tenant_leave_places_for_others() -> None:
     house = Houses()
-    house.door._sessions = ShareSessions(8, house.door._gate.tenants)
+    house.door.sessions.share = ShareSessions(8, house.door._gate.tenants)
     ours = [OfTenant(house, "acme", f"m{number}") for number in range(3)]
     assert [each.fetch().error_code for each in ours] == [0, 0, Code.SHARE_SESSION_LIMIT_REACHED]
     theirs = [OfTenant(house, "beta", f"m{number}") for number in range(2)]
@@ -164,7 +164,7 @@ def test_share_sessions_of_a_tenant_leave_places_for_others() -> None:
     ours[0].lose_connection()
     ours[2].epoch = 0
     assert ours[2].fetch().error_code == 0
-    assert house.door._sessions._counts == {"acme": 2, "beta": 2}
+    assert house.door.sessions.share._counts == {"acme": 2, "beta": 2}
 
 
 def test_what_one_tenant_keeps_waiting_costs_no_other_its_connection() -> None:
