@@ -54,8 +54,7 @@ class Standing(LogReads):
         self.defer = defer
         self._watchers: dict[object, Callable[[], None]] = {}
         self._end_watchers: dict[object, Callable[[], None]] = {}
-        self._told_start = log.start_offset
-        self._wake_is_due = False
+        self._told_start, self._wake_is_due = log.start_offset, False
         self.freshness: Callable[[Standing], bool] | None = None
         """In a cluster: whether nobody else can have been elected. On one node nobody can."""
         self.needs_session = False
@@ -275,8 +274,8 @@ class Standing(LogReads):
 
     def tell_start(self) -> None:
         """The log may begin later than before: followers do as the leader does, and readers are told."""
-        if self.start_offset != self._told_start:
-            self._told_start = self.start_offset
+        before, self._told_start = self._told_start, self.start_offset
+        if before != self._told_start:
             self._tell_end()
             self._wake_soon()
 

@@ -35,6 +35,7 @@ from goqueue.model.listener import Api as ApiName
 from goqueue.model.refusal import Refused
 from goqueue.ports.listening import Listening, plain
 from goqueue.ports.network import Listener, Network
+from goqueue.telemetry.door_facts import DoorFacts, FetchSessionFacts
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.errors import MalformedRequest, TooManyEntries
@@ -351,6 +352,11 @@ class KafkaDoor:
         self.malformed += 1
         self.complaints.log(connection.peer, why)
         connection.close(why)
+
+    def facts(self) -> DoorFacts:
+        kept = self.sessions.fetch
+        fetch_sessions = FetchSessionFacts(len(kept), kept.partitions, kept.evictions)
+        return DoorFacts(len(self.connections), self.requests, self.malformed, fetch_sessions=fetch_sessions)
 
     def stop_reading(self) -> None:
         """The first step of a stop: nothing new comes in, what came may still be answered."""
