@@ -109,6 +109,18 @@ def test_a_changed_leader_is_told() -> None:
     assert codes(reader.fetch()) == {}
 
 
+def test_a_node_that_was_cut_off_says_so_though_nothing_moves() -> None:
+    house = House(partitions=2)
+    reader = Reader(house)
+    reader.fetch({0: 0, 1: 0})
+    house.broker.broker.health.cluster.session_holds = lambda: False
+    replica = house.broker.broker.topics.replica("orders", 1)
+    replica.freshness = lambda replica: False
+    assert codes(reader.fetch(max_wait_ms=500)) == {1: Code.NOT_LEADER_OR_FOLLOWER}
+    replica.freshness = None
+    assert codes(reader.fetch()) == {1: Code.NONE}
+
+
 @pytest.mark.parametrize("is_parked", [False, True])
 @pytest.mark.parametrize(
     ("version", "gone", "anew"),
