@@ -173,7 +173,7 @@ def framed(request: Any, version: int) -> bytes:
 
 
 def produce_frames(partitions: int) -> list[bytes]:
-    records = bytes(build_batch([(1000, None, b"x" * 100, [])]))
+    records = memoryview(build_batch([(1000, None, b"x" * 100, [])]))
     return [
         framed(
             ProduceRequest(

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaConsumer, KafkaProducer  # type: ignore[import-untyped]
 
-from tests.integration.kafka_python_client import QUIET, KafkaConsumer, KafkaProducer, partition_of
+from tests.integration.kafka_python_client import QUIET, partition_of
 from tests.integration.process import DEADLINE_S, Node, wait_until
 from tools import kafka_tools
 
