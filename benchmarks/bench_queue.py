@@ -25,7 +25,7 @@ from benchmarks.harness import TURNS, Row, node, row
 from benchmarks.share_load import share_load
 from goqueue.broker.queues.settle import Wanted
 from goqueue.broker.queues.taking import ReceiveRequest
-from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.reading.wants import Got, Limits, Want
 from goqueue.cli.bench.broker import OwnBroker
 from goqueue.cli.bench.raw import echo
 from goqueue.machines.controller_commands import CreateTopic
@@ -121,7 +121,9 @@ class Run:
         offset = 0
         while offset < self.count:
             want = Want(TOPIC, 0, offset, BATCH * (len(VALUE) + 10))
-            (got,) = self.node.broker.fetcher.gather([want], Limits(1, 1 << 20, 0))
+            found: list[tuple[Want, Got]] = []
+            self.node.broker.fetcher.fetch([want], Limits(1, 1 << 20, 0), found.extend)
+            ((_, got),) = found
             assert got.piece is not None
             assert got.piece.view()
             offset = got.piece.next_offset

@@ -56,6 +56,8 @@ class TenantLimit(StrEnum):
     """At each node: begun over HTTP or gRPC, and not written to yet."""
     SHARE_SESSIONS = "max_share_sessions"
     """To each node."""
+    FETCH_SESSIONS = "max_fetch_sessions"
+    """Likewise."""
 
 
 COUNTS = (

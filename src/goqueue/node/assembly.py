@@ -78,7 +78,7 @@ class Assembly:
             dice=dice,
             topics=topics,
             publisher=publisher,
-            fetcher=Fetcher(topics, clock, self._journeys, self._meters),
+            fetcher=Fetcher(topics, clock, self._journeys, self._meters, self._cluster_watch),
             groups=groups,
             lag=lag,
             transactions=state.transactions,

@@ -36,11 +36,13 @@ def metrics_export(settings: Settings, broker: Broker) -> MetricsExport | None:
 
 def watch_doors(broker: Broker, *doors: "KafkaDoor | HttpDoor | GrpcDoor") -> None:
     for door in doors:
-        if isinstance(door, KafkaDoor | HttpDoor):
-            broker.metrics.watch_door("kafka" if isinstance(door, KafkaDoor) else "http", _asker(door))
+        if isinstance(door, KafkaDoor):
+            broker.metrics.watch_door("kafka", door.facts)
+        elif isinstance(door, HttpDoor):
+            broker.metrics.watch_door("http", _asker(door))
         else:
             broker.metrics.watch_door("grpc", door.facts)
 
 
-def _asker(door: KafkaDoor | HttpDoor) -> Callable[[], DoorFacts]:
+def _asker(door: HttpDoor) -> Callable[[], DoorFacts]:
     return lambda: DoorFacts(len(door.connections), door.requests, door.malformed)

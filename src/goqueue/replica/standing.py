@@ -54,8 +54,7 @@ class Standing(LogReads):
         self.defer = defer
         self._watchers: dict[object, Callable[[], None]] = {}
         self._end_watchers: dict[object, Callable[[], None]] = {}
-        self._told_start = log.start_offset
-        self._wake_is_due = False
+        self._told_start, self._wake_is_due = log.start_offset, False
         self.freshness: Callable[[Standing], bool] | None = None
         """In a cluster: whether nobody else can have been elected. On one node nobody can."""
         self.needs_session = False
@@ -274,10 +273,11 @@ class Standing(LogReads):
         return verdict
 
     def tell_start(self) -> None:
-        """The log may begin later than before: followers do as the leader does."""
-        if self.start_offset != self._told_start:
-            self._told_start = self.start_offset
+        """The log may begin later than before: followers do as the leader does, and readers are told."""
+        before, self._told_start = self._told_start, self.start_offset
+        if before != self._told_start:
             self._tell_end()
+            self._wake_soon()
 
     def heard_start(self, follower: int, start_offset: int) -> None:
         """Where the copy of a follower begins."""
@@ -346,7 +346,7 @@ class Standing(LogReads):
         return isinstance(self.role, Leading) and not self.role.view.is_alone
 
     def watch(self, who: object, call: Callable[[], None]) -> None:
-        """Call whenever there is more to read, or the log failed, until `unwatch`."""
+        """Call whenever there is more to read, or less, or the log failed, until `unwatch`."""
         self._watchers[who] = call
 
     def unwatch(self, who: object) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.reading.wants import Limits, Want
 from goqueue.model.errors import BatchTooLarge, InvalidWish
 from goqueue.model.lanes import Lane
 from goqueue.records.batch import Codec, split
@@ -126,8 +126,9 @@ def test_a_kafka_fetch_over_free_places_ends_where_the_log_ends() -> None:
     node.put("orders", b"a", later(b"B"))
     node.put("orders", later(b"C"))
     replica = node.broker.topics.replica("orders", 0)
-    (got,) = node.broker.fetcher.gather([Want("orders", 0, 0, 1 << 20)], Limits(1, 1 << 20, 0))
-    assert got.piece is not None
+    answers: list[Any] = []
+    node.broker.fetcher.fetch([Want("orders", 0, 0, 1 << 20)], Limits(1, 1 << 20, 0), answers.append)
+    (((_, got),),) = answers
     batches = list(split(got.piece.view()))
     assert batches[-1].next_offset == replica.high_watermark == 3
     assert sum(batch.record_count for batch in batches if not batch.is_control) == 1

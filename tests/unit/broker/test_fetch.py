@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.reading.fetch import Got, Limits, ParkedFetch, Want
+from goqueue.broker.reading.fetch_session import FetchSession
+from goqueue.broker.reading.wants import Got, Limits, Want
 from goqueue.model.codes import Code
 from goqueue.records.batch import check_batch, split
 from goqueue.records.control import ControlKind, build_control
@@ -26,9 +27,14 @@ class Reader(TestBroker):
 
     def fetch(
         self, *wants: Want, min_bytes: int = 1, max_bytes: int = MANY, wait_ms: int = 500, committed: bool = False
-    ) -> ParkedFetch | None:
+    ) -> FetchSession | None:
+        """None: it was answered at once."""
+        before = len(self.answers)
         limits = Limits(min_bytes, max_bytes, wait_ms, committed)
-        return self.broker.fetcher.fetch(wants, limits, self.answers.append)
+        session = self.broker.fetcher.fetch(
+            wants, limits, lambda answer: self.answers.append([got for _, got in answer])
+        )
+        return session if len(self.answers) == before else None
 
     def values(self, answer: int = 0) -> list[list[bytes | None]]:
         return [values(got) for got in self.answers[answer]]
@@ -136,8 +142,8 @@ def test_a_cancelled_read_is_never_answered_and_leaves_nothing_behind() -> None:
     parked = reader.fetch(want(), want(partition=1))
     assert parked is not None
     reader.publish("orders", b"x")  # its wake is due, but it will be gone by then
-    parked.cancel()
-    parked.cancel()
+    parked.close()
+    parked.close()
     reader.clock.advance(10_000)
     assert reader.answers == []
     assert reader.clock.timers == 0

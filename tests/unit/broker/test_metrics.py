@@ -17,8 +17,9 @@ from goqueue.broker.loop_watch import LoopWatch
 from goqueue.broker.metrics.catalogue import COUNTER, HISTOGRAM, METRICS
 from goqueue.broker.metrics.metrics import Metrics
 from goqueue.broker.metrics.sources import MetricsOptions
-from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.reading.wants import Limits, Want
 from goqueue.client.grpc import GrpcClient
+from goqueue.doors.kafka.fetch_sessions import OF_CONNECTION_MAX
 from goqueue.machines.groups import commands
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.copying import Copying
@@ -26,6 +27,8 @@ from goqueue.runtime.standby import StandbyCounts
 from goqueue.telemetry.histogram import LATENCY_S
 from goqueue.telemetry.meters import Meters
 from goqueue.testing import MemoryBroker, broker
+from goqueue.wire.kafka.frames import request_frame
+from goqueue.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.unit.doors.http.door_client import Client, served
 
 parse_openmetrics: Any = openmetrics_parser.text_string_to_metric_families  # without types
@@ -179,6 +182,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
             await writer.drain()
             writer.close()
+            consumer = await fetch_sessions(host, int(port))
             replicas = b._running.node.replicas if b._running else None
             assert replicas is not None
             replicas.disk_reserve_bytes = 1
@@ -192,6 +196,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             first._ledger.unread.total += 1
             first._faults.count += 1
             before = {name: number async for name, number in _sums(http)}
+            consumer.close()
             b.slow_disk("1h")
             publish = asyncio.create_task(b.publish("orders", b"x"))
             create = asyncio.create_task(b.create_topic("more"))  # in a ledger, which fails as any log does
@@ -207,6 +212,17 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
     expected = {f"{each.name}_count" if each.kind == HISTOGRAM else each.name for each in METRICS}
     assert {name for name in expected if not found.get(name)} <= WAITING
     assert {name for name in found if not re.search("_(bucket|sum)$", name)} == expected
+
+
+async def fetch_sessions(host: str, port: int) -> asyncio.StreamWriter:
+    """A connection with one more than it may have."""
+    reader, writer = await asyncio.open_connection(host, port)
+    request = FetchRequest(session_epoch=0, topics=[FetchTopic("orders", partitions=[FetchPartition()])])
+    for number in range(OF_CONNECTION_MAX + 1):
+        for part in request_frame(request, 12, number, None):
+            writer.write(part)  # type: ignore[arg-type]
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+    return writer
 
 
 async def _sums(http: httpx.AsyncClient) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.reading.wants import Limits, Want
 from goqueue.machines.delays.commands import ScheduleKey
 from goqueue.machines.deliveries.commands import How
 from goqueue.machines.transactions.commands import EndTransaction

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from goqueue.broker.gate import Gate
-from goqueue.broker.reading.fetch import Got, Limits, Want
 from goqueue.broker.reading.follow import Follower
+from goqueue.broker.reading.wants import Got, Limits, Want
 from goqueue.broker.view.view import View
 from goqueue.machines.controller_commands import CreateTopic, DeleteTopic
 from goqueue.machines.deliveries.commands import Place
@@ -116,7 +116,7 @@ def test_a_fetch_gives_nothing_of_a_topic_that_may_not_be_read_and_the_others_as
     broker.commit()
     got: list[list[Got]] = []
     wants = [Want("payroll", 0, 0, 1000), Want("orders", 0, 0, 1000)]
-    view.fetcher.fetch(wants, Limits(0, 1000, 0), got.append)
+    view.fetcher.fetch(wants, Limits(0, 1000, 0), lambda answer: got.append([each for _, each in answer]))
     ((secret, allowed),) = got
     assert (secret.code, secret.piece, secret.high_watermark) == (Code.TOPIC_AUTHORIZATION_FAILED, None, -1)
     assert (allowed.code, allowed.high_watermark) == (Code.NONE, 0)
@@ -130,7 +130,9 @@ def test_a_right_that_is_taken_away_counts_for_what_goes_on(rights: Rights) -> N
     access = Gate(broker.broker, rights).admit(Credentials("test"))
     view = access.view(Permission({TOPIC: READ}))
     got: list[list[Got]] = []
-    view.fetcher.fetch([Want("orders", 0, 0, 1000)], Limits(1, 1000, 5000), got.append)
+    view.fetcher.fetch(
+        [Want("orders", 0, 0, 1000)], Limits(1, 1000, 5000), lambda told: got.append([each for _, each in told])
+    )
     stream = Follower(view.topics, view.clock, "orders", {0: 0}, RecordFilter())
     assert (got, stream.take()) == ([], None)
     access.renew(NoRights(), ONE_TENANT, is_over=False)

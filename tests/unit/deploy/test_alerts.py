@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.broker.loop_watch import LoopWatch
-from goqueue.broker.reading.fetch import Limits, Want
+from goqueue.broker.reading.wants import Limits, Want
 from goqueue.model.errors import GoQueueError
 from goqueue.model.placements import Lost, NodeInfo, Placement
 from goqueue.model.topics import Image, TopicsChange
@@ -116,13 +116,13 @@ async def slow_sync(s: Scraped) -> None:
 async def slow_fetch(s: Scraped) -> None:
     clock, fetcher = s.b._virtual, s.b.broker.fetcher
     assert clock is not None
-    gather = fetcher.gather
+    read = fetcher.read
 
-    def slow_gather(*wanted: object) -> object:
+    def slow_read(*wanted: object) -> object:
         clock._now_ms += 200  # a cold read from a slow disk
-        return gather(*wanted)  # type: ignore[arg-type]
+        return read(*wanted)  # type: ignore[arg-type]
 
-    fetcher.gather = slow_gather  # type: ignore[assignment,method-assign]
+    fetcher.read = slow_read  # type: ignore[assignment,method-assign]
     await publish(s)
 
     async def fetch() -> None:

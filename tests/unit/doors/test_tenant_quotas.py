@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.broker.reading.fetch import Got, Want
+from goqueue.broker.reading.wants import Got, Want
 from goqueue.doors.grpc.charging import _messages_in
 from goqueue.doors.kafka.handlers.fetch import BATCHES_COUNTED_MAX, _messages
 from goqueue.model.codes import Code

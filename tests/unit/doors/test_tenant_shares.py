@@ -6,6 +6,7 @@ import pytest
 
 from goqueue.broker.tenants.seats import Seats
 from goqueue.broker.transactions import steps
+from goqueue.doors.kafka.fetch_sessions import STALE_MS, FetchSessions
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.waiting import who_goes
 from goqueue.machines import accounts
@@ -19,6 +20,7 @@ from goqueue.model.quotas import QuotaExceeded
 from goqueue.model.tenancy import Tenant
 from goqueue.wire.kafka.apis import APIS
 from tests.unit.doors.kafka.every_api import sample
+from tests.unit.doors.kafka.fetch_readers import Reader
 from tests.unit.doors.kafka.share_members import Guest, topic_id
 from tests.unit.doors.kafka.test_share_tenants import Houses, OfTenant
 from tests.unit.doors.tenant_node import TenantNode, tenant_node
@@ -156,7 +158,7 @@ def test_connections_of_a_tenant_without_a_limit_leave_places_for_others() -> No
 
 def test_share_sessions_of_a_tenant_leave_places_for_others() -> None:
     house = Houses()
-    house.door._sessions = ShareSessions(8, house.door._gate.tenants)
+    house.door.sessions.share = ShareSessions(8, house.door._gate.tenants)
     ours = [OfTenant(house, "acme", f"m{number}") for number in range(3)]
     assert [each.fetch().error_code for each in ours] == [0, 0, Code.SHARE_SESSION_LIMIT_REACHED]
     theirs = [OfTenant(house, "beta", f"m{number}") for number in range(2)]
@@ -164,7 +166,24 @@ def test_share_sessions_of_a_tenant_leave_places_for_others() -> None:
     ours[0].lose_connection()
     ours[2].epoch = 0
     assert ours[2].fetch().error_code == 0
-    assert house.door._sessions._counts == {"acme": 2, "beta": 2}
+    assert house.door.sessions.share._counts == {"acme": 2, "beta": 2}
+
+
+def test_fetch_sessions_of_a_tenant_leave_places_for_others() -> None:
+    house = Houses()
+    kept = house.door.sessions.fetch = FetchSessions(house.door._clock, house.door._gate.tenants, 8, 64)
+    readers = {"acme": [Reader(house) for _ in range(3)], "beta": [Reader(house) for _ in range(2)]}
+    for tenant, own in readers.items():
+        for reader in own:
+            house.door._set_access(reader._connection, house.door._gate.trusted_in(tenant))
+            assert reader.fetch({0: 0}).error_code == 0
+    assert [reader.session > 0 for reader in readers["acme"]] == [True, True, False]
+    assert [reader.session > 0 for reader in readers["beta"]] == [True, True]
+    house.advance(STALE_MS + 1)
+    readers["acme"][2].fetch({0: 0})
+    assert (readers["acme"][2].session > 0, kept.evictions) == (True, 1)
+    assert readers["acme"][0].fetch().error_code == Code.FETCH_SESSION_ID_NOT_FOUND, "its own tenant makes room"
+    assert [reader.fetch().error_code for reader in readers["beta"]] == [0, 0]
 
 
 def test_what_one_tenant_keeps_waiting_costs_no_other_its_connection() -> None:

@@ -33,13 +33,7 @@ def read_node(page: Page, sources: Sources) -> None:
     if sources.schemas.is_active:
         page.add("goqueue_broker_schemas", (), sources.schemas.schema_count())
         page.add("goqueue_broker_schema_subjects", (), len(sources.schemas.subjects()))
-    for name, ask in sources.doors.items():
-        facts = ask()
-        page.add("goqueue_broker_active_connections", (name,), facts.connections)
-        page.add("goqueue_broker_requests_total", (name,), facts.requests)
-        page.add("goqueue_broker_requests_malformed_total", (name,), facts.malformed)
-        for method, calls in sorted(facts.open_calls.items()):
-            page.add("goqueue_broker_grpc_calls_open", (method,), calls)
+    _read_doors(page, sources)
     for status, answers in sorted(meters.http_requests.items()):
         page.add("goqueue_broker_http_responses_total", (str(status),), answers)
     for key, calls in sorted(meters.grpc_calls.items()):
@@ -48,6 +42,20 @@ def read_node(page: Page, sources: Sources) -> None:
         page.observe("goqueue_runtime_loop_lag_seconds", (), meters.loop_lag_s)
     _read_listeners(page, meters)
     _read_disk(page, sources)
+
+
+def _read_doors(page: Page, sources: Sources) -> None:
+    for name, ask in sources.doors.items():
+        facts = ask()
+        page.add("goqueue_broker_active_connections", (name,), facts.connections)
+        page.add("goqueue_broker_requests_total", (name,), facts.requests)
+        page.add("goqueue_broker_requests_malformed_total", (name,), facts.malformed)
+        if facts.fetch_sessions is not None:
+            page.add("goqueue_broker_fetch_sessions", (), facts.fetch_sessions.sessions)
+            page.add("goqueue_broker_fetch_session_partitions", (), facts.fetch_sessions.partitions)
+            page.add("goqueue_broker_fetch_session_evictions_total", (), facts.fetch_sessions.evictions)
+        for method, calls in sorted(facts.open_calls.items()):
+            page.add("goqueue_broker_grpc_calls_open", (method,), calls)
 
 
 def _read_listeners(page: Page, meters: Meters) -> None:

@@ -54,7 +54,7 @@ RULES: Mapping[str, Rules] = {
             | {"note_received", "rooms"}
         ),
     ),
-    "fetcher": Rules(claims={"fetch": (TOPIC,)}),
+    "fetcher": Rules(free=frozenset({"session"})),
     "groups": _GROUPS,
     "lag": Rules(tenants=frozenset({"of_group", "of_some"})),
     "transactions": _TRANSACTIONS,

@@ -10,10 +10,12 @@ from goqueue.broker.broker import Broker
 from goqueue.broker.health import Health
 from goqueue.broker.queues.consumer_leases import ConsumerLeases
 from goqueue.broker.queues.settle import OnSettled, Wanted
-from goqueue.broker.reading.fetch import Fetcher, Got, Limits, Want
+from goqueue.broker.reading.fetch import Fetcher
+from goqueue.broker.reading.fetch_session import FetchSession, OnAnswer
+from goqueue.broker.reading.wants import Limits, Want
+from goqueue.broker.topics.topics import Topics
 from goqueue.broker.view.accounts import AccountsPort
 from goqueue.broker.view.deputies import GroupsPort, LagPort, LeasesPort, MetricsPort, MovesPort, RecurringPort
-from goqueue.broker.view.fields import with_fields
 from goqueue.broker.view.ports import Port, not_for_tenants
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
@@ -21,6 +23,7 @@ from goqueue.broker.view.shown import shown, shown_topic
 from goqueue.broker.view.tracing import TracingPort
 from goqueue.broker.view.transactions import TransactionListPort, TransactionStepsPort
 from goqueue.model.access import Kind, Operation, Rights
+from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.schemas import RegistryCode, RegistryRefused
@@ -41,8 +44,8 @@ class View(Broker):
             made["health"], made["settings"] = TenantHealth(broker.health, scope), ()
             made["identity"] = replace(broker.identity, cluster_id=cluster_id_of(broker, scope.tenancy.tenant))
         made["topics"] = TopicsPort(broker.topics, RULES["topics"], scope)
-        if not scope.is_open_to(Kind.TOPIC):
-            made["fetcher"] = FetcherPort(broker.fetcher, scope)
+        is_open = scope.is_open_to(Kind.TOPIC)
+        made["fetcher"] = broker.fetcher if is_open else FetcherPort(broker.fetcher, broker.topics, scope)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in RULES:
@@ -243,41 +246,30 @@ class FetcherPort:
     """What may not be read is refused by itself: a consumer reads many topics with one request. A fetch that has waited
     is looked at again: the right may have been taken away."""
 
-    def __init__(self, fetcher: Fetcher, scope: Scope) -> None:
+    def __init__(self, fetcher: Fetcher, topics: Topics, scope: Scope) -> None:
         self._fetcher = fetcher
+        self._topics = topics
         self._scope = scope
 
-    def fetch(self, wants: Sequence[Want], limits: Limits, on_got: Callable[[list[Got]], None]) -> Any:
-        rights, refused = self._scope.rights, self._refused(wants)
-        admitted = [self._full(want) for number, want in enumerate(wants) if number not in refused]
-        if refused:  # told at once, whatever there is to wait for
-            limits = limits._replace(max_wait_ms=0)
+    def session(self) -> FetchSession:
+        return self._fetcher.session(self)
 
-        def answer(got: list[Got]) -> None:
-            rest = iter(got)
-            found = [refused.get(number) or next(rest) for number in range(len(wants))]
-            if self._scope.rights is not rights:
-                for number, refusal in self._refused(wants).items():
-                    found[number] = refusal
-            on_got(found)
+    def fetch(self, wants: Iterable[Want], limits: Limits, on_answer: OnAnswer) -> FetchSession:
+        return self._fetcher.fetch(wants, limits, on_answer, self)
 
-        return self._fetcher.fetch(admitted, limits, answer)
+    @property
+    def rights(self) -> object:
+        return self._scope.rights
 
-    def _full(self, want: Want) -> Want:
-        tenancy = self._scope.tenancy
-        if tenancy.is_default:
-            return want
-        full: Want = with_fields(want, {"topic": tenancy.full(want.topic)})
-        return full
-
-    def _refused(self, wants: Sequence[Want]) -> dict[int, Got]:
-        refused: dict[int, Got] = {}
-        for number, want in enumerate(wants):
-            try:
-                self._scope.admit(Kind.TOPIC, want.topic)
-            except Refused as error:
-                refused[number] = Got(error.code)
-        return refused
+    def kept_name(self, want: Want) -> str:
+        """Who may not touch a topic does not learn what its id stands for."""
+        scope = self._scope
+        if not want.topic_id:
+            return scope.admit(Kind.TOPIC, want.topic)
+        topic = self._topics.image.by_id(want.topic_id)
+        if topic is None or not scope.shows(Kind.TOPIC, topic.name):
+            raise Refused(Code.UNKNOWN_TOPIC_ID)
+        return topic.name
 
 
 PORTS: Mapping[str, type[Port]] = {

@@ -9,6 +9,7 @@ from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.audited import names_in
 from goqueue.doors.kafka.complaints import Complaints
 from goqueue.doors.kafka.connection import Connection
+from goqueue.doors.kafka.fetch_sessions import FetchSessions
 from goqueue.doors.kafka.frame_sizes import RECEIVE_BYTES
 from goqueue.doors.kafka.handlers.metadata import api_versions
 from goqueue.doors.kafka.handlers.table import HANDLERS, Api
@@ -19,6 +20,7 @@ from goqueue.doors.kafka.request import Endpoint, Request
 from goqueue.doors.kafka.routes import Routes
 from goqueue.doors.kafka.sasl import SaslExchange
 from goqueue.doors.kafka.seating import Seating
+from goqueue.doors.kafka.sessions import Sessions
 from goqueue.doors.kafka.share_sessions import ShareSessions
 from goqueue.doors.kafka.surroundings import Timer
 from goqueue.doors.kafka.tenant_turns import TenantTurns
@@ -33,6 +35,7 @@ from goqueue.model.listener import Api as ApiName
 from goqueue.model.refusal import Refused
 from goqueue.ports.listening import Listening, plain
 from goqueue.ports.network import Listener, Network
+from goqueue.telemetry.door_facts import DoorFacts, FetchSessionFacts
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
 from goqueue.wire.kafka.errors import MalformedRequest, TooManyEntries
@@ -64,7 +67,7 @@ class KafkaDoor:
         self._servers: list[Listener] = []
         self.endpoints: list[Endpoint] = []
         """What the clients of each listener are told, in the order in which they were opened."""
-        self._sessions = ShareSessions(tenants=gate.tenants)
+        self.sessions = Sessions(ShareSessions(tenants=gate.tenants), FetchSessions(self._clock, gate.tenants))
         self._seating = Seating(gate)
         self._turns = TenantTurns(self._clock, gate)
         self._run = ProduceRun()
@@ -192,7 +195,7 @@ class KafkaDoor:
         self.connections.pop(connection, None)
         for timers in (self._strangers, self._sessions_end, self._ages):
             _cancel(timers, connection)
-        self._sessions.lost(connection)
+        self.sessions.lost(connection)
         self._seating.leave(connection)
         if not self.connections:
             self._is_empty.set()
@@ -258,9 +261,9 @@ class KafkaDoor:
             view = access.view(api.permission)
         except Refused as error:
             view = access.view(OPEN)
-            Request(view, connection.endpoint, self._sessions, connection, header, message, size).fail(error)
+            Request(view, connection.endpoint, self.sessions, connection, header, message, size).fail(error)
             return None
-        return Request(view, connection.endpoint, self._sessions, connection, header, message, size)
+        return Request(view, connection.endpoint, self.sessions, connection, header, message, size)
 
     def _carry_out(self, offered: Api, request: Request, frame: memoryview) -> None:
         """A change that is audited is carried out when its record is durable. What comes behind it waits."""
@@ -349,6 +352,11 @@ class KafkaDoor:
         self.malformed += 1
         self.complaints.log(connection.peer, why)
         connection.close(why)
+
+    def facts(self) -> DoorFacts:
+        kept = self.sessions.fetch
+        fetch_sessions = FetchSessionFacts(len(kept), kept.partitions, kept.evictions)
+        return DoorFacts(len(self.connections), self.requests, self.malformed, fetch_sessions=fetch_sessions)
 
     def stop_reading(self) -> None:
         """The first step of a stop: nothing new comes in, what came may still be answered."""

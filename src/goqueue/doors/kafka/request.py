@@ -11,7 +11,7 @@ from goqueue.doors.kafka.confirming import RESTS_ON, refuse
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.refusing import forbidden
 from goqueue.doors.kafka.reply import Reply
-from goqueue.doors.kafka.share_sessions import ShareSessions
+from goqueue.doors.kafka.sessions import Sessions
 from goqueue.model.access import FORBIDDEN
 from goqueue.model.again import Again
 from goqueue.model.codes import Code
@@ -74,7 +74,7 @@ class Request:
         self,
         broker: View,
         endpoint: Endpoint,
-        sessions: ShareSessions,
+        sessions: Sessions,
         connection: Connection,
         header: RequestHeader,
         message: Any,

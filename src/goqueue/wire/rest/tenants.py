@@ -97,6 +97,7 @@ class TenantQuotaChange(Body):
     max_accounts: Shared = UNSET
     max_open_transactions: Shared = UNSET
     max_share_sessions: Shared = UNSET
+    max_fetch_sessions: Shared = UNSET
 
 
 class TenantQuotas(Reply):
@@ -120,6 +121,7 @@ class TenantQuotas(Reply):
     max_accounts: Annotated[int | None, Meta(description="Users, keys and rules: of each so many")]
     max_open_transactions: Annotated[int | None, Meta(description="At each node: begun over HTTP or gRPC and not used")]
     max_share_sessions: Annotated[int | None, Meta(description="To each node: of members of share groups over Kafka")]
+    max_fetch_sessions: Annotated[int | None, Meta(description="To each node: of consumers over Kafka")]
 
 
 class TenantUsage(Reply):

@@ -177,7 +177,7 @@ def test_epochs_are_counted() -> None:
     assert member.fetch().error_code == Code.INVALID_SHARE_SESSION_EPOCH
     member.epoch = 1
     assert member.fetch().error_code == 0
-    (session,) = house.door._sessions._by_member.values()
+    (session,) = house.door.sessions.share._by_member.values()
     session.epoch = member.epoch = INT32_MAX
     assert member.fetch().error_code == 0
     member.epoch = 1
@@ -222,7 +222,7 @@ def test_a_session_of_what_has_become_a_consumer_group_gets_nothing() -> None:
 
 def test_there_are_only_so_many_sessions() -> None:
     house = House()
-    house.door._sessions = ShareSessions(sessions_max=2)
+    house.door.sessions.share = ShareSessions(sessions_max=2)
     members = [Member(house, f"m{number}") for number in range(3)]
     assert [member.fetch().error_code for member in members] == [0, 0, Code.SHARE_SESSION_LIMIT_REACHED]
     members[0].lose_connection()
@@ -237,5 +237,5 @@ def test_sessions_leave_nothing_behind() -> None:
     for member in members:
         member.get()
         member.lose_connection()
-    assert house.door._sessions._by_member == {}
-    assert house.door._sessions._by_connection == {}
+    assert house.door.sessions.share._by_member == {}
+    assert house.door.sessions.share._by_connection == {}

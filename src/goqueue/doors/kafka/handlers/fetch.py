@@ -1,12 +1,18 @@
-"""Fetch. Sessions are not kept: session id 0 is always right, and a parked fetch then holds no state but itself."""
+"""Fetch. v7: sessions, in which only what changes is named (KIP-227): see `fetch_sessions`. Older clients, and those
+that want none, name everything each time.
+"""
 
+from collections.abc import Iterator
 from struct import Struct
 
-from goqueue.broker.reading.fetch import Got, Limits, Want
+from goqueue.broker.reading.fetch_session import Answer, FetchSession, Key
+from goqueue.broker.reading.wants import Got, Limits, Want
+from goqueue.doors.kafka.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, KeptSession
 from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.quotas import CONSUMED
+from goqueue.model.refusal import Refused
 from goqueue.records.batch import HEADER_BYTES, LENGTH_END
 from goqueue.wire.kafka.messages.fetch import (
     AbortedTransaction,
@@ -15,6 +21,7 @@ from goqueue.wire.kafka.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
+from goqueue.wire.kafka.notation import NO_UUID
 
 READ_COMMITTED = 1
 TOPIC_IDS_FROM_VERSION = 13
@@ -31,44 +38,90 @@ def handle_fetch(request: Request) -> None:
     if is_replica(message):
         request.answer(_denial(message))
         return
-    if request.is_in_debt:  # as Kafka answers it: no partition has anything new
-        request.answer(FetchResponse())
+    try:
+        reading, kept = _enter(request, message)
+    except Refused as error:
+        request.answer(FetchResponse(error_code=error.code))
         return
-    image = request.broker.topics.image
-    version = request.version
-    uses_ids = version >= TOPIC_IDS_FROM_VERSION
-    wants, unknown = [], set()
-    for number, topic in enumerate(message.topics):
-        found = image.by_id(topic.topic_id) if uses_ids else None
-        name = (found.name if found else "") if uses_ids else topic.topic
-        if uses_ids and found is None:
-            unknown.add(number)
-        wants += [
-            Want(name, one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch)
-            for one in topic.partitions
-        ]
+    number = NO_SESSION if kept is None else kept.number
+    if reading is None:
+        request.answer(FetchResponse(session_id=number))
+        return
     limits = Limits(
         message.min_bytes,
         message.max_bytes if request.allowance is None else request.allowance.at_once(CONSUMED, message.max_bytes),
-        min(message.max_wait_ms, MAX_WAIT_MS) if wants else 0,
+        min(message.max_wait_ms, MAX_WAIT_MS),
         message.isolation_level == READ_COMMITTED,
         request.header.client_id or "",
     )
+    if kept is None:
+        request.reply.on_lost = reading.close
+    reading.fetch(
+        request.broker.fetcher, limits, lambda found: _answer(request, number, found, limits.is_read_committed)
+    )
 
-    def answer(got: list[Got]) -> None:
-        if request.allowance is not None and request.allowance.counts(CONSUMED):
-            request.count(CONSUMED, sum(map(_messages, wants, got)))
-        response = _response(message, got, unknown, limits.is_read_committed)
-        if version >= LEADERS_FROM_VERSION and not ELSEWHERE.isdisjoint([one.code for one in got]):
-            partitions = (one for topic in response.responses for one in topic.partitions)
-            led_elsewhere = ((want, one) for want, one in zip(wants, partitions) if one.error_code in ELSEWHERE)
-            endpoints = name_leaders(request, ((want.topic, want.partition, one) for want, one in led_elsewhere))
-            response.node_endpoints = endpoints if version >= ENDPOINTS_FROM_VERSION else []
-        request.answer(response)
 
-    parked = request.broker.fetcher.fetch(wants, limits, answer)
-    if parked is not None:
-        request.reply.on_lost = parked.cancel
+def _enter(request: Request, message: FetchRequest) -> tuple[FetchSession | None, KeptSession | None]:
+    """What is read, and the session that it belongs to, if it belongs to one. Nothing is read for now by a client that
+    has read more than it may in a second: as Kafka answers it, no partition has anything new."""
+    sessions, connection = request.sessions.fetch, request.connection
+    uses_ids = request.version >= TOPIC_IDS_FROM_VERSION
+    if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
+        if message.session_id != NO_SESSION:
+            sessions.close(connection, message.session_id)
+        if request.is_in_debt:
+            return None, None
+        is_once = message.session_epoch == FINAL_EPOCH or not message.topics
+        reading: FetchSession = request.broker.fetcher.session()
+        reading.change(_named(message, uses_ids=uses_ids))
+        kept = None if is_once else sessions.open(connection, reading, uses_ids=uses_ids)
+        reading.is_once = kept is None
+        return reading, kept
+    kept = sessions.find(connection, message.session_id, message.session_epoch, uses_ids=uses_ids)
+    reading = kept.reading
+    forgotten = [
+        (topic.topic_id if uses_ids else topic.topic, number)
+        for topic in message.forgotten_topics_data
+        for number in topic.partitions
+    ]
+    reading.change(_named(message, uses_ids=uses_ids), forgotten)
+    if not reading.entries:
+        sessions.close(connection, kept.number)
+        return None, None
+    sessions.went_on(kept)
+    return None if request.is_in_debt else reading, kept
+
+
+def _named(message: FetchRequest, *, uses_ids: bool) -> Iterator[tuple[Key, Want]]:
+    for topic in message.topics:
+        name, topic_id = ("", topic.topic_id) if uses_ids else (topic.topic, b"")
+        for one in topic.partitions:
+            number = one.partition
+            yield (
+                (topic_id or name, number),
+                Want(name, number, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch, topic_id),
+            )
+
+
+def _answer(request: Request, session_id: int, found: Answer, is_read_committed: bool) -> None:
+    if request.allowance is not None and request.allowance.counts(CONSUMED):
+        request.count(CONSUMED, sum(_messages(want, got) for want, got in found))
+    response = _response(found, is_read_committed=is_read_committed)
+    response.session_id = session_id
+    version = request.version
+    if version >= LEADERS_FROM_VERSION and any(got.code in ELSEWHERE for _, got in found):
+        endpoints = name_leaders(request, _led_elsewhere(request, response))
+        response.node_endpoints = endpoints if version >= ENDPOINTS_FROM_VERSION else []
+    request.answer(response)
+
+
+def _led_elsewhere(request: Request, response: FetchResponse) -> Iterator[tuple[str, int, FetchedPartition]]:
+    image = request.broker.topics.image
+    for topic in response.responses:
+        found = image.by_id(topic.topic_id) if request.version >= TOPIC_IDS_FROM_VERSION else None
+        for one in topic.partitions:
+            if one.error_code in ELSEWHERE:
+                yield found.name if found else topic.topic, one.partition_index, one
 
 
 def _messages(want: Want, got: Got) -> int:
@@ -107,25 +160,22 @@ def _denial(message: FetchRequest) -> FetchResponse:
     return response
 
 
-def _response(message: FetchRequest, got: list[Got], unknown: set[int], is_read_committed: bool) -> FetchResponse:
-    response = FetchResponse()
-    results = iter(got)
-    for number, topic in enumerate(message.topics):
-        answered = FetchedTopic(topic.topic, topic.topic_id)
-        response.responses.append(answered)
-        for wanted in topic.partitions:
-            one = next(results)
-            answered.partitions.append(
-                FetchedPartition(
-                    wanted.partition,
-                    Code.UNKNOWN_TOPIC_ID if number in unknown else one.code,
-                    one.high_watermark,
-                    one.last_stable_offset,
-                    one.start_offset,
-                    aborted_transactions=[AbortedTransaction(*aborted) for aborted in one.aborted]
-                    if is_read_committed
-                    else None,
-                    records=b"" if one.piece is None else one.piece.view(),
-                )
+def _response(found: Answer, *, is_read_committed: bool) -> FetchResponse:
+    topics: dict[str | bytes, FetchedTopic] = {}
+    for want, got in found:
+        key = want.topic_id or want.topic
+        topic = topics.get(key)
+        if topic is None:
+            topic = topics[key] = FetchedTopic(want.topic, want.topic_id or NO_UUID)
+        topic.partitions.append(
+            FetchedPartition(
+                want.partition,
+                got.code,
+                got.high_watermark,
+                got.last_stable_offset,
+                got.start_offset,
+                aborted_transactions=[AbortedTransaction(*each) for each in got.aborted] if is_read_committed else None,
+                records=b"" if got.piece is None else got.piece.view(),
             )
-    return response
+        )
+    return FetchResponse(responses=list(topics.values()))

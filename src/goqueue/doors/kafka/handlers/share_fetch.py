@@ -46,7 +46,7 @@ def handle_share_fetch(request: Request) -> None:
 
     def acknowledged(acked: dict[TopicIdPartition, Acked]) -> None:
         if message.share_session_epoch == CLOSE_EPOCH:
-            request.sessions.close(session)
+            request.sessions.share.close(session)
             request.answer(_Response(request, session, acked).finished())
         else:
             _fetch(request, session, acked)
@@ -66,7 +66,7 @@ def handle_share_acknowledge(request: Request) -> None:
 
     def acknowledged(acked: dict[TopicIdPartition, Acked]) -> None:
         if message.share_session_epoch == CLOSE_EPOCH:
-            request.sessions.close(session)
+            request.sessions.share.close(session)
         response = wire.ShareAcknowledgeResponse()
         for topic in message.topics:
             answered = wire.ShareAcknowledgedTopic(topic.topic_id)
@@ -104,7 +104,7 @@ def _enter(request: Request) -> ShareSession:
             raise Refused(Code.INVALID_REQUEST, "a new session has nothing to acknowledge")
         if epoch == CLOSE_EPOCH and message.forgotten_topics_data:
             raise Refused(Code.INVALID_REQUEST, "a session that is closed forgets everything")
-    return request.sessions.enter(request.broker, request.connection, message.group_id, message.member_id, epoch)
+    return request.sessions.share.enter(request.broker, request.connection, message.group_id, message.member_id, epoch)
 
 
 def _partitions(topics: Iterable[wire.ShareTopic]) -> Iterable[TopicIdPartition]:
