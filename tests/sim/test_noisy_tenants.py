@@ -45,7 +45,7 @@ class Door(KafkaDoor):
         super().__init__(gate)
         self._virtual = clock
         self.turn: deque[Callable[[], None]] = deque()
-        self._turns = TenantTurns(_Turned(clock, self.turn), gate)
+        gate.turns._call_soon = self.turn.append  # type: ignore[assignment]
 
     def read_ended(self, connection: Connection) -> None:
         self._virtual._now_ms += WORK_MS
@@ -54,11 +54,6 @@ class Door(KafkaDoor):
     def next_turn(self) -> None:
         for _ in range(len(self.turn)):
             self.turn.popleft()()
-
-
-class _Turned:
-    def __init__(self, clock: VirtualClock, turn: deque[Callable[[], None]]) -> None:
-        self.monotonic_s, self.call_after, self.call_soon = clock.monotonic_s, clock.call_after, turn.append
 
 
 class Client:

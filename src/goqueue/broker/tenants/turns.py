@@ -1,0 +1,167 @@
+"""Tenants take turns, not connections: one with many that are always busy would have as many turns as connections, and
+all others would wait for each of them. So of a tenant that takes more than its part of the event loop's time, one
+request is begun in a turn of the loop, whichever API it came through, and the others wait in line. Nothing is lost by
+it: a loop that has nothing else to do begins its next turn at once.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from goqueue.broker.accounts.loop_time import Steps, awaited
+from goqueue.model.tenancy import Tenant
+from goqueue.runtime.clock import Clock
+
+T = TypeVar("T")
+
+WINDOW_S = 0.1
+PARTS = 4
+"""Among so many tenants the time is shared out at least, or among as many as are there."""
+
+Go = Callable[[], None]
+
+
+class Turns:
+    """One for a node: what a tenant uses through one API counts for all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.are_taken = False
+        """There are others than the default one. Where there are not, nobody looks at a clock."""
+        self.now_s = clock.monotonic_s
+        self._call_soon = clock.call_soon
+        self._spent: dict[str, float] = {}
+        self._before: dict[str, float] = {}
+        """Seconds of each tenant, in this window and in the last one."""
+        self._tenants = 0
+        """In either of them."""
+        self._began_s = self.now_s()
+        self._lines: dict[str, OrderedDict[Hashable, Go]] = {}
+        """By tenant, for those of which one has begun in this turn: who waits for the next ones, the first first. Of
+        each there is a call to `_next` under way. Bounded by the connections that a tenant may have."""
+
+    def renew(self, tenants: Mapping[str, Tenant]) -> None:
+        self.are_taken = bool(tenants)
+
+    def spend(self, tenant: str, seconds: float, now_s: float) -> None:
+        if now_s - self._began_s >= WINDOW_S:
+            self._open_window(now_s)
+        spent = self._spent
+        if tenant in spent:
+            spent[tenant] += seconds
+        else:
+            spent[tenant] = seconds
+            self._tenants += tenant not in self._before
+
+    def _open_window(self, now_s: float) -> None:
+        is_next = now_s - self._began_s < 2 * WINDOW_S
+        self._before = self._spent if is_next else {}
+        self._spent = {}
+        self._tenants = len(self._before)
+        self._began_s = now_s
+
+    def is_heavy(self, tenant: str, now_s: float) -> bool:
+        """Whether it has had more than its part of the time."""
+        if now_s - self._began_s >= WINDOW_S:
+            self._open_window(now_s)
+        used_s = self._spent.get(tenant, 0.0) + self._before.get(tenant, 0.0)
+        return used_s * max(PARTS, self._tenants) > WINDOW_S + (now_s - self._began_s)
+
+    def may_begin(self, tenant: str, now_s: float) -> bool:
+        """Whether one more of it is begun in this turn; if so, it is. False: to `line_up`."""
+        if tenant in self._lines:
+            return False
+        if self.is_heavy(tenant, now_s):
+            self._lines[tenant] = OrderedDict()
+            self._call_soon(partial(self._next, tenant))
+        return True
+
+    def line_up(self, tenant: str, who: Hashable, go: Go) -> None:
+        self._lines[tenant][who] = go
+
+    def leave(self, tenant: str, who: Hashable) -> None:
+        """Nothing happens if it is not in line."""
+        line = self._lines.get(tenant)
+        if line is not None:
+            line.pop(who, None)
+
+    def waiting(self, tenant: str) -> int:
+        return len(self._lines.get(tenant, ()))
+
+    def _next(self, tenant: str) -> None:
+        """A turn of the loop later."""
+        line = self._lines[tenant]
+        if not line:
+            del self._lines[tenant]
+            return
+        self._call_soon(partial(self._next, tenant))
+        _, go = line.popitem(last=False)
+        go()
+
+    # -- requests that are tasks of their own
+
+    def request(self) -> "Turn | None":
+        """For one whose tenant is not known yet. None: nobody takes turns."""
+        return Turn(self) if self.are_taken else None
+
+    async def of(self, tenant: str, work: Callable[[], Awaitable[T]]) -> T:
+        """What a tenant asks for, begun in its turn."""
+        if not self.are_taken:
+            return await work()
+        turn = Turn(self)
+        await turn.begin(tenant)
+        return await turn.timed(awaited(work()))
+
+
+class Turn:
+    """Of one request: the time that its steps take of the event loop is its tenant's, from the first of them."""
+
+    __slots__ = ("_spent_s", "_tenant", "_turns", "_waits")
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._tenant = ""
+        self._spent_s = 0.0
+        """Before the tenant was known."""
+        self._waits: asyncio.Future[bool] | None = None
+
+    def begin(self, tenant: str) -> Coroutine[Any, Any, bool]:
+        """Returns when it may begin. False: it was told to leave."""
+        self._tenant = tenant
+        return self.again()
+
+    async def again(self) -> bool:
+        """The same for each further part of a stream."""
+        turns, tenant = self._turns, self._tenant
+        if turns.may_begin(tenant, turns.now_s()):
+            return True
+        waits: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waits = waits
+        turns.line_up(tenant, self, partial(_answer, waits, True))
+        try:
+            return await waits
+        finally:
+            self._waits = None
+            turns.leave(tenant, self)  # if it was cancelled
+
+    def leave(self) -> None:
+        """If it waits: its client is gone."""
+        if self._waits is not None:
+            _answer(self._waits, False)
+
+    async def timed(self, work: Coroutine[Any, Any, T]) -> T:
+        return await Steps(work, self._turns.now_s, self._spent)
+
+    def _spent(self, began_s: float, ended_s: float) -> None:
+        spent_s = ended_s - began_s
+        if self._tenant:
+            self._turns.spend(self._tenant, self._spent_s + spent_s, ended_s)
+            self._spent_s = 0.0
+        else:
+            self._spent_s += spent_s
+
+
+def _answer(waits: "asyncio.Future[bool]", may_begin: bool) -> None:  # noqa: FBT001  a future's result
+    if not waits.done():
+        waits.set_result(may_begin)
