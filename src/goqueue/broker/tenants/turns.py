@@ -20,7 +20,27 @@ WINDOW_S = 0.1
 PARTS = 4
 """Among so many tenants the time is shared out at least, or among as many as are there."""
 
+FREE_TURNS = 3
+"""Where others are, so many turns of the loop are theirs after each request of a heavy tenant: a request over HTTP
+takes two from its arrival to its beginning."""
+FREE_TURNS_MAX = 11
+"""Those may become more while somebody else begins something in each of them; not for ever."""
+
 Go = Callable[[], None]
+
+
+class Line:
+    """Of a heavy tenant."""
+
+    __slots__ = ("free_turns", "others", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: OrderedDict[Hashable, Go] = OrderedDict()
+        """The first first. Bounded by the connections that a tenant may have."""
+        self.free_turns = 0
+        """Since one of it has begun."""
+        self.others = 0
+        """What others had begun, a turn ago."""
 
 
 class Turns:
@@ -37,9 +57,11 @@ class Turns:
         self._tenants = 0
         """In either of them."""
         self._began_s = self.now_s()
-        self._lines: dict[str, OrderedDict[Hashable, Go]] = {}
-        """By tenant, for those of which one has begun in this turn: who waits for the next ones, the first first. Of
-        each there is a call to `_next` under way. Bounded by the connections that a tenant may have."""
+        self._begun = 0
+        """Requests that did not have to wait."""
+        self._lines: dict[str, Line] = {}
+        """By tenant, for those of which one has begun: who waits for the next turns. Of each there is a call to `_next`
+        under way."""
 
     def renew(self, tenants: Mapping[str, Tenant]) -> None:
         self.are_taken = bool(tenants)
@@ -73,31 +95,43 @@ class Turns:
         if tenant in self._lines:
             return False
         if self.is_heavy(tenant, now_s):
-            self._lines[tenant] = OrderedDict()
+            self._lines[tenant] = Line()
             self._call_soon(partial(self._next, tenant))
+        self._begun += 1
         return True
 
     def line_up(self, tenant: str, who: Hashable, go: Go) -> None:
-        self._lines[tenant][who] = go
+        self._lines[tenant].waiting[who] = go
 
     def leave(self, tenant: str, who: Hashable) -> None:
         """Nothing happens if it is not in line."""
         line = self._lines.get(tenant)
         if line is not None:
-            line.pop(who, None)
+            line.waiting.pop(who, None)
 
     def waiting(self, tenant: str) -> int:
-        return len(self._lines.get(tenant, ()))
+        return len(self._lines[tenant].waiting) if tenant in self._lines else 0
 
     def _next(self, tenant: str) -> None:
         """A turn of the loop later."""
         line = self._lines[tenant]
-        if not line:
+        if self._tenants > 1 and self._is_of_others(line):
+            self._call_soon(partial(self._next, tenant))
+        elif line.waiting:
+            line.free_turns = 0
+            self._call_soon(partial(self._next, tenant))
+            _, go = line.waiting.popitem(last=False)
+            go()
+        else:
             del self._lines[tenant]
-            return
-        self._call_soon(partial(self._next, tenant))
-        _, go = line.popitem(last=False)
-        go()
+
+    def _is_of_others(self, line: Line) -> bool:
+        """This turn."""
+        others, line.others = line.others, self._begun
+        line.free_turns += 1
+        if line.free_turns <= FREE_TURNS:
+            return True
+        return others != self._begun and line.free_turns <= FREE_TURNS_MAX
 
     # -- requests that are tasks of their own
 
@@ -162,6 +196,6 @@ class Turn:
             self._spent_s += spent_s
 
 
-def _answer(waits: "asyncio.Future[bool]", may_begin: bool) -> None:  # noqa: FBT001  a future's result
+def _answer(waits: "asyncio.Future[bool]", may_begin: bool) -> None:
     if not waits.done():
         waits.set_result(may_begin)

@@ -320,9 +320,7 @@ class Serving:
             self._parked.discard(task)
             del task  # it holds what ends it, and that holds this frame
 
-    async def _guarded(
-        self, name: str, context: Context, answer: Callable[[Turn | None], Coroutine[Any, Any, T]]
-    ) -> T:
+    async def _guarded(self, name: str, context: Context, answer: Callable[[Turn | None], Coroutine[Any, Any, T]]) -> T:
         turn = self.gate.turns.request()
         with self.counting.call(name, context):
             try:
