@@ -174,6 +174,7 @@ def test_nodes_that_make_things_at_once_do_not_exceed_the_share_of_a_tenant_with
         first, stores = sim.nodes[0].broker, [cast(Any, node.broker.tenants._store) for node in sim.nodes]
         assert await answer(sim, partial(first.tenants.create, Tenant("acme", "Acme"))) is None
         await sim.let_pass("1s")
+
         async def taken(name: str, make: Callable[[Any, str], Any]) -> int:
             results = await asyncio.gather(
                 *(

@@ -101,6 +101,9 @@ def waits_of_the_quiet(seed: int, *, is_noisy: bool, publish_rate_limit: int | N
     """Milliseconds between the arrival of each of their requests and its turn."""
     dice, house = Random(seed), House(publish_rate_limit)
     began_ms, at_ms, waits = house.broker.clock.now_ms(), float(FIRST_MS), []
+    turns = house.broker.broker.tenants.turns
+    turns.spend(NOISY, 0.0, turns.now_s())
+    turns.spend("quiet-0", 0.0, turns.now_s())  # it has been there a moment ago
     arrivals: list[tuple[float, int, int]] = []
     for number in range(REQUESTS):
         at_ms += dice.expovariate(LOAD / WORK_MS)

@@ -147,6 +147,8 @@ def waits_of_the_quiet(made: Made, *, is_noisy: bool, seed: int = 1) -> list[flo
         for client in (*clients, *noisy):
             await client.connect(me)
             await let_pass(0.001)
+        for tenant in (NOISY, "quiet-0"):  # they have been there a moment ago
+            sim.nodes[0].broker.tenants.turns.spend(tenant, 0.0, sim.loop.time())
         for each in noisy:
             each.send()
         at_s = sim.loop.time() + FIRST_S

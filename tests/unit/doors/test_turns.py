@@ -5,14 +5,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.broker.tenants.turns import FREE_TURNS, FREE_TURNS_MAX, PARTS, WINDOW_S, Turns
+import pytest
+
+from goqueue.broker.tenants.turns import FREE_TURNS, FREE_TURNS_MAX, PARTS, SHARED_S, WINDOW_S, Turns
 from goqueue.doors.http.app import HttpApp
 from goqueue.testing import Simulation, VirtualClock, broker
 from goqueue.testing.virtual_loop import let_pass
 from goqueue.wire.kafka.messages.produce import ProduceResponse
 from tests.sim.test_noisy_tenants_over_http import NOISY, Noisy, furnish, over_http
 from tests.unit.doors.http.bare import Asked, Bare
-from tests.unit.doors.kafka.test_tenant_turns import Houses
+from tests.unit.doors.kafka.test_tenant_turns import Houses, take_every_turn
 from tests.unit.doors.tenant_node import ACME
 from tests.unit.doors.test_tenant_limits import produced
 from tests.unit.testing.loops import turn
@@ -45,17 +47,36 @@ class Taken:
             self.soon.popleft()()
 
 
-def test_alone_a_heavy_tenant_begins_one_request_in_every_turn() -> None:
+def test_nobody_waits_on_a_node_that_one_tenant_uses() -> None:
     house = Taken("acme")
     house.spend("acme", WINDOW_S)
-    assert [house.begin("acme", who) for who in "abc"] == [True, False, False]
-    house.turn()
-    assert house.went == ["b"]
-    house.turn()
-    assert house.went == ["b", "c"]
-    house.turn()
-    assert not house.soon
-    assert house.begin("acme"), "the line is gone"
+    assert [house.begin("acme", who) for who in "abc"] == [True, True, True]
+    house.spend("shop", 0.0)
+    assert [house.begin("acme", who) for who in "ab"] == [True, False]
+    house.clock.advance(1000 * SHARED_S)
+    house.spend("acme", 2 * WINDOW_S)
+    while house.soon:
+        house.turn()
+    assert [house.begin("acme", who) for who in "ab"] == [True, True], "the other has not been there for a while"
+
+
+def test_as_many_are_begun_in_a_turn_as_take_a_millisecond() -> None:
+    house = Taken("acme", "shop")
+    house.spend("acme", WINDOW_S)
+    for number in range(100):
+        house.begin("acme", str(number))
+    for _ in range(FREE_TURNS + 1):
+        house.turn()
+    assert house.went == ["1"], "nobody knows yet"
+    sizes: list[int] = []
+    for _ in range(8):
+        before = len(house.went)
+        house.spend("acme", 0.00025 * (len(house.went) - sum(sizes, 0)))
+        sizes.append(len(house.went) - sum(sizes, 0))
+        for _ in range(FREE_TURNS + 1):
+            house.turn()
+        assert len(house.went) > before
+    assert sizes[-1] == 3, "the first is taken to have taken a whole one"
 
 
 def test_where_others_are_they_have_some_turns_in_between() -> None:
@@ -94,7 +115,8 @@ def test_a_tenant_is_heavy_by_its_part_of_as_many_as_there_are() -> None:
     assert not house.turns.is_heavy("acme", house.turns.now_s()), "that was long ago"
 
 
-def test_what_a_tenant_uses_over_kafka_counts_over_http() -> None:
+def test_what_a_tenant_uses_over_kafka_counts_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_every_turn(monkeypatch)
     house = Houses()
     clients = [house.client() for _ in range(2)]
     for client in clients:
@@ -135,6 +157,7 @@ def test_an_http_connection_that_is_closed_leaves_the_line() -> None:
         for client in clients:
             await client.connect(me)
         turns.spend(NOISY, 10.0, turns.now_s())
+        turns.spend("quiet-0", 0.0, turns.now_s())
         for client in clients:
             client.on_answer = lambda: None
             client.send()

@@ -1,7 +1,7 @@
 """Tenants take turns, not connections: one with many that are always busy would have as many turns as connections, and
 all others would wait for each of them. So of a tenant that takes more than its part of the event loop's time, one
-request is begun in a turn of the loop, whichever API it came through, and the others wait in line. Nothing is lost by
-it: a loop that has nothing else to do begins its next turn at once.
+request is begun in a turn of the loop, or as many as take a millisecond, and the others wait in line, whichever API
+they came through. Nothing is lost by it: a loop that has nothing else to do begins its next turn at once.
 """
 
 import asyncio
@@ -25,6 +25,15 @@ FREE_TURNS = 3
 takes two from its arrival to its beginning."""
 FREE_TURNS_MAX = 11
 """Those may become more while somebody else begins something in each of them; not for ever."""
+ALONE = 32
+"""After so many turns while nobody else begins anything, there are no such turns until somebody does."""
+SLICE_S = 0.001
+"""As many requests of a heavy tenant are begun in its turn as take so long, and one at least: to do several at once
+costs less."""
+SHARED_S = 10.0
+"""A node that only one tenant has used for so long is its own: nobody waits there."""
+REMEMBERED = 64
+"""Requests, by which it is known how long one takes."""
 
 Go = Callable[[], None]
 
@@ -32,7 +41,7 @@ Go = Callable[[], None]
 class Line:
     """Of a heavy tenant."""
 
-    __slots__ = ("free_turns", "others", "waiting")
+    __slots__ = ("alone", "begun", "free_turns", "let_go", "others", "used_s", "waiting")
 
     def __init__(self) -> None:
         self.waiting: OrderedDict[Hashable, Go] = OrderedDict()
@@ -41,6 +50,25 @@ class Line:
         """Since one of it has begun."""
         self.others = 0
         """What others had begun, a turn ago."""
+        self.alone = 0
+        """Turns since then."""
+        self.begun, self.used_s = 1, SLICE_S
+        """How many requests took so long."""
+        self.let_go = 0
+        """In the last turn: what they take is not known yet."""
+
+    def turn(self) -> None:
+        """Let those go that are next."""
+        self.begun += self.let_go
+        if self.begun > REMEMBERED:
+            self.begun, self.used_s = self.begun // 2, self.used_s / 2
+        count = max(1, int(SLICE_S * self.begun / self.used_s))
+        self.free_turns, self.let_go = 0, min(count, len(self.waiting))
+        self.alone += 1
+        for _ in range(self.let_go):
+            if self.waiting:  # one may take others along when it goes
+                _, go = self.waiting.popitem(last=False)
+                go()
 
 
 class Turns:
@@ -56,6 +84,7 @@ class Turns:
         """Seconds of each tenant, in this window and in the last one."""
         self._tenants = 0
         """In either of them."""
+        self._shared_until_s = 0.0
         self._began_s = self.now_s()
         self._begun = 0
         """Requests that did not have to wait."""
@@ -75,6 +104,10 @@ class Turns:
         else:
             spent[tenant] = seconds
             self._tenants += tenant not in self._before
+            if self._tenants > 1:
+                self._shared_until_s = now_s + SHARED_S
+        if tenant in self._lines:
+            self._lines[tenant].used_s += seconds
 
     def _open_window(self, now_s: float) -> None:
         is_next = now_s - self._began_s < 2 * WINDOW_S
@@ -94,7 +127,7 @@ class Turns:
         """Whether one more of it is begun in this turn; if so, it is. False: to `line_up`."""
         if tenant in self._lines:
             return False
-        if self.is_heavy(tenant, now_s):
+        if now_s < self._shared_until_s and self.is_heavy(tenant, now_s):
             self._lines[tenant] = Line()
             self._call_soon(partial(self._next, tenant))
         self._begun += 1
@@ -115,23 +148,23 @@ class Turns:
     def _next(self, tenant: str) -> None:
         """A turn of the loop later."""
         line = self._lines[tenant]
-        if self._tenants > 1 and self._is_of_others(line):
+        if self._is_of_others(line):
             self._call_soon(partial(self._next, tenant))
         elif line.waiting:
-            line.free_turns = 0
             self._call_soon(partial(self._next, tenant))
-            _, go = line.waiting.popitem(last=False)
-            go()
+            line.turn()
         else:
             del self._lines[tenant]
 
     def _is_of_others(self, line: Line) -> bool:
         """This turn."""
-        others, line.others = line.others, self._begun
+        is_shared = line.others != self._begun
+        if is_shared:
+            line.others, line.alone = self._begun, 0
         line.free_turns += 1
         if line.free_turns <= FREE_TURNS:
-            return True
-        return others != self._begun and line.free_turns <= FREE_TURNS_MAX
+            return line.alone < ALONE
+        return is_shared and line.free_turns <= FREE_TURNS_MAX
 
     # -- requests that are tasks of their own
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from grpc import aio
 
-from goqueue.broker.tenants.turns import FREE_TURNS, Turns
+from goqueue.broker.tenants.turns import FREE_TURNS, SLICE_S, Turns
 from goqueue.client.grpc.client import new_request
 from goqueue.doors.grpc.serving import Behaviour
 from goqueue.machines.controller_commands import CreateTopic
@@ -42,6 +42,7 @@ class Tenants:
 
         async def noted(behaviour: Behaviour, access: Any, *about: Any) -> bytes:
             self.begun.append(access.tenancy.tenant)
+            self.turns.spend(access.tenancy.tenant, SLICE_S, began_s)
             return await audited(behaviour, access, *about)
 
         patch.setattr(Behaviour, "audited", noted)

@@ -4,6 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from goqueue.broker.tenants import turns
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.model.codes import Code
@@ -11,6 +14,17 @@ from goqueue.wire.kafka.messages.produce import ProduceResponse
 from tests.unit.doors.kafka.transports import feed
 from tests.unit.doors.tenant_node import KafkaTenant
 from tests.unit.doors.test_tenant_limits import code_of, produced
+
+
+@pytest.fixture(autouse=True)
+def each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_every_turn(monkeypatch)
+
+
+def take_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the loop, none of which is for others."""
+    monkeypatch.setattr(turns, "FREE_TURNS", 0)
+    monkeypatch.setattr(turns, "FREE_TURNS_MAX", 0)
 
 
 class Slow(KafkaDoor):
@@ -31,6 +45,8 @@ class Houses(KafkaTenant):
         self.door = self.slow = Slow(self.gate)
         self.soon: deque[Callable[[], None]] = deque()
         self.gate.turns._call_soon = self.soon.append  # type: ignore[assignment]
+        for other in ("default", "shop"):
+            self.gate.turns.spend(other, 0.0, self.gate.turns.now_s())
 
     def turn(self) -> None:
         for _ in range(len(self.soon)):
