@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.schemas import Given
 from goqueue.client.events import Event
 from goqueue.client.http import Http
 from goqueue.client.security import Security
+from goqueue.machines import accounts, controller
 from goqueue.machines.controller_commands import CreateTopic, PlaceSchedule
 from goqueue.machines.group_options import SetGroupOptions
 from goqueue.machines.groups.commands import CommitOffsets, OffsetToCommit
@@ -22,7 +25,7 @@ from goqueue.model.access import Kind, Operation, Rule
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
-from goqueue.model.tenancy import Tenant, TenantStatus
+from goqueue.model.tenancy import SHARE, Tenant, TenantStatus
 from goqueue.records.messages import NewMessage
 from goqueue.testing.simulated_node import SimulatedNode
 from goqueue.testing.simulation import Simulation
@@ -158,6 +161,43 @@ def test_nodes_that_make_accounts_at_once_do_not_exceed_the_quota_of_a_tenant() 
         assert not sim.loop.exceptions
 
     Simulation(seed=4, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
+def test_nodes_that_make_things_at_once_do_not_exceed_the_share_of_a_tenant_without_quotas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(accounts, "ACCOUNTS_MAX", 4 * SHARE)
+    monkeypatch.setattr(controller, "SCHEDULES_SHARED", 4 * SHARE)
+
+    async def scenario(sim: Simulation) -> None:
+        await sim.let_pass("2s")
+        first, stores = sim.nodes[0].broker, [cast(Any, node.broker.tenants._store) for node in sim.nodes]
+        assert await answer(sim, partial(first.tenants.create, Tenant("acme", "Acme"))) is None
+        await sim.let_pass("1s")
+
+        async def taken(name: str, make: Callable[[Any, str], Any]) -> int:
+            results = await asyncio.gather(
+                *(
+                    answer(sim, partial(store.submit, make(store, f"acme~{name}-{number}-{each}")))
+                    for number, store in enumerate(stores)
+                    for each in range(3)
+                )
+            )
+            codes = [each.code for each in results]
+            assert set(codes) == {Code.NONE, Code.POLICY_VIOLATION}
+            return codes.count(Code.NONE)
+
+        revision = first.accounts.image.revision
+        for store in stores:
+            store.mirror.machine._limits = store.mirror.machine._limits._replace(in_all=4 * SHARE)
+        assert await taken("topic", lambda _, name: CreateTopic(name, first.topics.new_id(), 1)) == 4
+        topic_id = next(each.id for name, each in first.topics.image.topics.items() if name.startswith("acme~"))
+        assert await taken("schedule", lambda _, name: PlaceSchedule(name, topic_id, 0)) == 4
+        assert first.accounts.image.revision == revision, "nobody's access has changed"
+        assert await taken("user", lambda _, name: accounts.ChangeUser(name, {"SCRAM-SHA-256": b"x"}, is_new=True)) == 4
+        assert not sim.loop.exceptions
+
+    Simulation(seed=5, nodes=3, cluster=True).run(scenario, limit="2m")
 
 
 def test_what_a_tenant_stores_and_its_groups_count_on_all_nodes() -> None:

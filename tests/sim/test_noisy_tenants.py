@@ -45,7 +45,7 @@ class Door(KafkaDoor):
         super().__init__(gate)
         self._virtual = clock
         self.turn: deque[Callable[[], None]] = deque()
-        self._turns = TenantTurns(_Turned(clock, self.turn), gate)
+        gate.turns._call_soon = self.turn.append  # type: ignore[assignment]
 
     def read_ended(self, connection: Connection) -> None:
         self._virtual._now_ms += WORK_MS
@@ -54,11 +54,6 @@ class Door(KafkaDoor):
     def next_turn(self) -> None:
         for _ in range(len(self.turn)):
             self.turn.popleft()()
-
-
-class _Turned:
-    def __init__(self, clock: VirtualClock, turn: deque[Callable[[], None]]) -> None:
-        self.monotonic_s, self.call_after, self.call_soon = clock.monotonic_s, clock.call_after, turn.append
 
 
 class Client:
@@ -106,6 +101,9 @@ def waits_of_the_quiet(seed: int, *, is_noisy: bool, publish_rate_limit: int | N
     """Milliseconds between the arrival of each of their requests and its turn."""
     dice, house = Random(seed), House(publish_rate_limit)
     began_ms, at_ms, waits = house.broker.clock.now_ms(), float(FIRST_MS), []
+    turns = house.broker.broker.tenants.turns
+    turns.spend(NOISY, 0.0, turns.now_s())
+    turns.spend("quiet-0", 0.0, turns.now_s())  # it has been there a moment ago
     arrivals: list[tuple[float, int, int]] = []
     for number in range(REQUESTS):
         at_ms += dice.expovariate(LOAD / WORK_MS)

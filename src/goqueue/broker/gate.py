@@ -72,6 +72,7 @@ class Gate:
         self._has_hosts = False
         """Some rule is about an address: then what a principal may do depends on its own."""
         self.tenants = broker.tenants.all
+        self.turns = broker.tenants.turns
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
         if broker.audit is not None and logins is not None:

@@ -129,10 +129,10 @@ class Changes:
         return tuple(Compare(key, self._mirror.revision_of(key)) for key in keys)
 
     def _counted(self, tenant: str) -> tuple[tuple[Compare, ...], tuple[Put, ...]]:
-        """Of a topic, a schedule or an account of a tenant that may have so many: each that is made, or gets more,
-        changes the revision of the tenant. So of two that both have room for the last one, one looks again."""
+        """Each topic, schedule and account that a tenant makes, or that gets more, changes the revision of the tenant.
+        So of two that both have room for the last one, one looks again."""
         found = self._mirror.find(TenantKey(tenant))
-        puts = (Put(TenantKey(tenant), found),) if isinstance(found, Tenant) and found.is_counted else ()
+        puts = (Put(TenantKey(tenant), found),) if isinstance(found, Tenant) else ()
         return self._tenants_as_known((tenant,)), puts
 
     def _change(self, fact: Fact) -> tuple[Key, Value | None]:  # noqa: PLR0911  one for each kind

@@ -164,7 +164,7 @@ class Mirror:
 
     def _take_in(self, events: Sequence[Event]) -> None:
         for event in events:
-            key, value = event.key, event.value
+            key, value, before = event.key, event.value, self._known.get(event.key)
             if value is None:
                 self._known.pop(key, None)
             else:
@@ -181,6 +181,8 @@ class Mirror:
                     nodes.pop(key.node_id, None)
                     if value is not None:
                         nodes[key.node_id] = event.revision
+                case TenantKey() if before is not None and before.value == value:
+                    """Something was made for it: it has another revision, and nobody's access has changed."""
                 case _:
                     self._tell_machine(key, value)
 

@@ -9,37 +9,44 @@ from goqueue.model.quotas import TIME
 T = TypeVar("T")
 
 
-class _Steps(Generic[T]):
+Spent = Callable[[float, float], None]
+"""Told when a step began and when it ended."""
+
+
+class Steps(Generic[T]):
     """The same coroutine, each step of which is timed: whoever waits for it drives it, in the same task."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], now_s: Callable[[], float], allowance: Allowance) -> None:
+    __slots__ = ("_now_s", "_spent", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], now_s: Callable[[], float], spent: Spent) -> None:
         self._work = work
         self._now_s = now_s
-        self._allowance = allowance
+        self._spent = spent
 
     def __await__(self) -> Generator[Any, Any, T]:
+        work, now_s, spent = self._work, self._now_s, self._spent
         given: Any = None
         failed: BaseException | None = None
         while True:
-            started_s = self._now_s()
+            began_s = now_s()
             try:
-                waits_for = self._work.send(given) if failed is None else self._work.throw(failed)
+                waits_for = work.send(given) if failed is None else work.throw(failed)
             except StopIteration as end:
                 result: T = end.value
                 return result
             finally:
                 failed = None
-                self._allowance.use(TIME, (self._now_s() - started_s) * PERCENT)
+                spent(began_s, now_s())
             try:
                 given = yield waits_for
             except GeneratorExit:
-                self._work.close()
+                work.close()
                 raise
             except BaseException as error:  # noqa: BLE001  it is the coroutine's own
                 failed = error
 
 
-async def _awaited(work: Awaitable[T]) -> T:
+async def awaited(work: Awaitable[T]) -> T:
     return await work
 
 
@@ -47,4 +54,8 @@ async def measured(work: Awaitable[T], allowance: Allowance | None, now_s: Calla
     """Its steps are charged as they are made: what lasts, such as a stream, owes while it goes on."""
     if allowance is None or not allowance.measures_time:
         return await work
-    return await _Steps(_awaited(work), now_s, allowance)
+
+    def spent(began_s: float, ended_s: float) -> None:
+        allowance.use(TIME, (ended_s - began_s) * PERCENT)
+
+    return await Steps(awaited(work), now_s, spent)

@@ -11,6 +11,7 @@ from goqueue.broker.tenants.belongings import Belongings, Found, TenantStore
 from goqueue.broker.tenants.group_counts import GroupCounts
 from goqueue.broker.tenants.rooms import Rooms
 from goqueue.broker.tenants.seats import Seats
+from goqueue.broker.tenants.turns import Turns
 from goqueue.broker.tenants.walk import Walk, walk
 from goqueue.machines.account_result import AccountResult
 from goqueue.machines.tenant_commands import ChangeTenant, CreateTenant, ForgetTenant
@@ -76,6 +77,7 @@ class Tenants:
         self._group_counts = group_counts
         self.rooms = Rooms(self.stored_bytes, clock.monotonic_s)
         self.seats = Seats()
+        self.turns = Turns(clock)
         self.others: Others | None = None
         """In a cluster: what tenants have on other nodes."""
         self._store = store
@@ -173,6 +175,7 @@ class Tenants:
     def _renew_limits(self) -> None:
         self.rooms.renew(self.all())
         self.seats.renew(self.all())
+        self.turns.renew(self.all())
         if self.others is not None and not self._is_stopped:
             self.rooms.told_bytes = self.others.stored_bytes
             self.others.start()

@@ -11,6 +11,7 @@ from goqueue.broker.access import Access
 from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import MESSAGES, Allowance
 from goqueue.broker.gate import Gate
+from goqueue.broker.tenants.turns import Turn
 from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.wire.grpc.consume_pb2 import ConsumeResponse
@@ -32,11 +33,12 @@ CHARGED: dict[str, QuotaKey] = {
 class Charging:
     """Of one call."""
 
-    def __init__(self, gate: Gate, access: Access, context: Any, method: str) -> None:
+    def __init__(self, gate: Gate, access: Access, context: Any, method: str, turn: Turn | None = None) -> None:
         said = dict(context.invocation_metadata() or ())
         self._gate = gate
         self._access = access
         self._context = context
+        self._turn = turn
         self._key = CHARGED.get(method)
         self._client_id = str(said.get(CLIENT_ID, ""))
 
@@ -62,6 +64,8 @@ class Charging:
     async def read(self) -> Any:
         """The next request of a stream, when there is room for one."""
         data = await self._context.read()
+        if self._turn is not None:
+            await self._turn.again()
         if self._key is PRODUCED and isinstance(data, bytes):
             await self._count(data)
         return data
@@ -69,6 +73,8 @@ class Charging:
     async def write(self, piece: bytes) -> None:
         if self._access.is_over:  # of a stream that another node gives: that one does not know when credentials end
             raise NotAuthenticated(f"{self._access.principal} is gone, or its credentials have ended")
+        if self._turn is not None:
+            await self._turn.again()
         await self._context.write(piece)
         if self._key is CONSUMED:
             await self._count(piece)

@@ -32,6 +32,7 @@ WORK_MS_MAX = 30_000
 events = get_logger("grpc door")
 
 Here = Callable[[bytes, Access], Awaitable[bytes]]
+InTurn = Callable[[str, Callable[[], Awaitable[bytes]]], Awaitable[bytes]]
 OwnPart = Callable[[bytes], Awaitable[bytes]]
 Find = Callable[[], int | None]
 Streams = Callable[[Any, Write], Awaitable[None]]
@@ -47,7 +48,8 @@ _reply = msgspec.msgpack.Decoder(GrpcReply).decode
 
 
 class SpreadCalls(Asking):
-    """`partitions`: how many a topic has. `admit`: whom another node names, and from where."""
+    """`partitions`: how many a topic has. `admit`: whom another node names, and from where. `in_turn`: waits for the
+    turn of a tenant."""
 
     def __init__(
         self,
@@ -56,8 +58,10 @@ class SpreadCalls(Asking):
         dice: Dice,
         partitions: Callable[[str], int],
         admit: Callable[[str, str], Access],
+        in_turn: InTurn,
     ) -> None:
         self._admit = admit
+        self._in_turn = in_turn
         self._forwarding = forwarding
         self._partitions = partitions
         self._here: dict[str, Here] = {}
@@ -243,7 +247,7 @@ class SpreadCalls(Asking):
             return None
 
         async def answer() -> bytes:
-            return await here(question.data, access)
+            return await self._in_turn(access.tenancy.tenant, lambda: here(question.data, access))
 
         task = asyncio.get_running_loop().create_task(_answered(answer, on_reply))
         self._tasks[task] = None

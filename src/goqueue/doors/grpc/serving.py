@@ -4,7 +4,7 @@ out. Requests are decoded here, since what cannot be decoded is the client's mis
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
@@ -17,6 +17,7 @@ from grpc import aio
 
 from goqueue.broker.access import Access
 from goqueue.broker.gate import Gate
+from goqueue.broker.tenants.turns import Turn
 from goqueue.doors.grpc.arrivals import Arrivals
 from goqueue.doors.grpc.call import Call, Stopping
 from goqueue.doors.grpc.carried import GrpcRequest, Told, Write
@@ -112,7 +113,8 @@ class Behaviour:
         self._call: Call | None = None
         self._serve: Callable[..., Awaitable[Any]] | None = None
 
-    async def access(self, context: Context) -> Access:
+    async def access(self, context: Context, turn: Turn | None) -> Access:
+        """Of whoever calls, when it is their turn."""
         if self._permission is OPEN:
             return self._serving.gate.nobody()
         self._arrivals.arrive(peer_of(context), self._serving.gate.quotas.connect)
@@ -120,10 +122,12 @@ class Behaviour:
         leave = self._serving.gate.enter(access.tenancy.tenant)
         if leave is not None:
             context.add_done_callback(lambda _context: leave())
+        if turn is not None:
+            await turn.begin(access.tenancy.tenant)  # a client that goes cancels this
         return access
 
-    def charging(self, access: Access, context: Context) -> Charging:
-        return Charging(self._serving.gate, access, context, self._full_name)
+    def charging(self, access: Access, context: Context, turn: Turn | None) -> Charging:
+        return Charging(self._serving.gate, access, context, self._full_name, turn)
 
     async def audited(
         self, access: Access, context: Context, kind: Any, data: bytes, work: Callable[[], Awaitable[bytes]]
@@ -200,9 +204,9 @@ class Serving:
             return reply.SerializeToString()
 
         async def serve(data: bytes, context: Context) -> bytes:
-            async def answer() -> bytes:
+            async def answer(turn: Turn | None) -> bytes:
                 self._take(context)
-                access = await behaviour.access(context)
+                access = await behaviour.access(context, turn)
 
                 async def work() -> bytes:
                     if spread is None:
@@ -211,7 +215,7 @@ class Serving:
 
                 if not self.gate.quotas.are_set:
                     return await behaviour.audited(access, context, kind, data, work)
-                charging = behaviour.charging(access, context)
+                charging = behaviour.charging(access, context, turn)
                 charging.admit(len(data))
                 return await charging.measured(behaviour.audited(access, context, kind, data, work))
 
@@ -239,14 +243,15 @@ class Serving:
 
         async def for_another(data: bytes, access: Access, write: Write) -> None:
             _, serve_one = behaviour.admitted(access)
-            await self._until_stop(serve_one(self._decode(kind, data), _Out(write)))
+            streaming = partial(serve_one, self._decode(kind, data), _Out(write))
+            await self._until_stop(self.gate.turns.of(access.tenancy.tenant, streaming))
 
         async def serve(data: bytes, context: Context) -> None:
-            async def answer() -> None:
+            async def answer(turn: Turn | None) -> None:
                 self._take(context)
-                access = await behaviour.access(context)
+                access = await behaviour.access(context, turn)
                 _, serve_one = behaviour.admitted(access)
-                charging = behaviour.charging(access, context)
+                charging = behaviour.charging(access, context, turn)
                 charging.admit()
                 request = self._decode(kind, data)
                 if spread is None:
@@ -268,11 +273,11 @@ class Serving:
         kind, name = GetMessageClass(method.input_type), _path(method)
 
         async def serve(_requests: object, context: Context) -> None:
-            async def answer() -> None:
+            async def answer(turn: Turn | None) -> None:
                 self._take(context)
-                access = await behaviour.access(context)
+                access = await behaviour.access(context, turn)
                 _, serve_one = behaviour.admitted(access)
-                charging = behaviour.charging(access, context)
+                charging = behaviour.charging(access, context, turn)
                 charging.admit()
                 call = partial(behaviour.call, access)
                 requests: Requests[Any] = Requests(charging.read, partial(self._decode, kind), call)
@@ -315,10 +320,11 @@ class Serving:
             self._parked.discard(task)
             del task  # it holds what ends it, and that holds this frame
 
-    async def _guarded(self, name: str, context: Context, answer: Callable[[], Awaitable[T]]) -> T:
+    async def _guarded(self, name: str, context: Context, answer: Callable[[Turn | None], Coroutine[Any, Any, T]]) -> T:
+        turn = self.gate.turns.request()
         with self.counting.call(name, context):
             try:
-                return await answer()
+                return await (answer(None) if turn is None else turn.timed(answer(turn)))
             except Exception as fault:
                 if isinstance(fault, aio.AbortError):
                     raise
@@ -347,7 +353,7 @@ def _spread(gate: Gate, forwarding: Forwarding) -> SpreadCalls:
     def admit(principal: str, peer: str) -> Access:
         return gate.admit(Credentials("grpc", peer, principal=principal))
 
-    return SpreadCalls(forwarding, gate.clock, gate.dice, gate.partitions, admit)
+    return SpreadCalls(forwarding, gate.clock, gate.dice, gate.partitions, admit, gate.turns.of)
 
 
 def _path(method: MethodDescriptor) -> str:

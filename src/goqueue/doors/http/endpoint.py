@@ -52,7 +52,7 @@ from goqueue.model.credentials import NotAuthenticated, SessionOver
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ENDS_WITH_CLIENT, SEAT, Receive, Scope, Send
+from goqueue.wire.asgi import ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
 from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL, VIA
 from goqueue.wire.rest.common import ErrorReply
 
@@ -85,8 +85,13 @@ class Endpoint:
         self._decode = None if operation.body_type is None else msgspec.json.Decoder(operation.body_type).decode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        turn = None if self._permission is OPEN else self._gate.turns.request()
         try:
-            await self._serve(scope, receive, send)
+            if turn is None:
+                await self._serve(scope, receive, send)
+            else:
+                scope[TURN] = turn
+                await turn.timed(self._serve(scope, receive, send))
         finally:
             leave = scope.pop(SEAT, None)
             if leave is not None:
@@ -171,6 +176,8 @@ class Endpoint:
             allowance = allowance_of(access, scope) if is_charged else None
             if not scope.get(VIA):
                 scope[SEAT] = self._gate.enter(access.tenancy.tenant)
+            if TURN in scope and not await scope[TURN].begin(access.tenancy.tenant):
+                raise ClientGone
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.told, host=access.host)

@@ -8,7 +8,7 @@ import msgspec
 from goqueue.doors.http.errors import UNAVAILABLE
 from goqueue.ports.forwarding import NotHere, OnReply, Stop
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import App, Message, Scope
+from goqueue.wire.asgi import TURN, App, Message, Scope
 from goqueue.wire.forwarded import (
     NOT_MINE,
     PEER,
@@ -74,6 +74,8 @@ class _Asked:
     def leave(self) -> None:
         """The one that asked waits no more."""
         self._gone.set()
+        if TURN in self._scope:
+            self._scope[TURN].leave()
 
     async def run(self, app: App, on_reply: Callable[[bytes | NotHere], None]) -> None:
         try:

@@ -20,7 +20,7 @@ from goqueue.doors.http.asgi import CONNECTED
 from goqueue.doors.http.errors import BAD_REQUEST, HEAD_TOO_LARGE, TOO_MANY, TOO_SLOW, UNAVAILABLE
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.listening import Listening
-from goqueue.wire.asgi import ENDS_WITH_CLIENT
+from goqueue.wire.asgi import ENDS_WITH_CLIENT, TURN
 from goqueue.wire.rest.common import ErrorReply
 
 HEADER_OVERHEAD_BYTES = 4
@@ -120,6 +120,9 @@ class HttpConnection(HttpToolsProtocol):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
+                turn: Any = cycle.scope.get(TURN)
+                if turn is not None:
+                    turn.leave()
         self.pipeline.clear()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)

@@ -69,7 +69,7 @@ class KafkaDoor:
         """What the clients of each listener are told, in the order in which they were opened."""
         self.sessions = Sessions(ShareSessions(tenants=gate.tenants), FetchSessions(self._clock, gate.tenants))
         self._seating = Seating(gate)
-        self._turns = TenantTurns(self._clock, gate)
+        self._turns = TenantTurns(gate)
         self._run = ProduceRun()
         self._strangers: dict[Connection, Timer] = {}
         """Connections that have not shown who they are, and when they are closed."""
@@ -162,7 +162,6 @@ class KafkaDoor:
 
     def _access_changed(self) -> None:
         """Whoever is gone is closed at once; all others learn their routes anew, by the rights that they have now."""
-        self._turns.are_taken = bool(self._gate.tenants())
         for connection in list(self.connections):
             access = connection.access
             if access is not None and access.is_over:
@@ -197,6 +196,7 @@ class KafkaDoor:
             _cancel(timers, connection)
         self.sessions.lost(connection)
         self._seating.leave(connection)
+        self._turns.lost(connection)
         if not self.connections:
             self._is_empty.set()
 
@@ -306,8 +306,7 @@ class KafkaDoor:
             request.charge(allowance, size)
 
     def read_began(self, data: memoryview | None) -> None:
-        if self._turns.are_taken:
-            self._turns.read_began()
+        self._turns.read_began()
         if data is not None:
             self._run.begin(data)
 
@@ -316,8 +315,7 @@ class KafkaDoor:
             self._run.end(connection)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(connection, error)
-        if self._turns.are_taken:
-            self._turns.read_ended(connection)
+        self._turns.read_ended(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:
         events.error("request failed", peer=connection.peer, exc_info=error)

@@ -27,7 +27,7 @@ from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.model.secret import Secret
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, SEAT, Receive, Scope, Send
+from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
 from goqueue.wire.forwarded import PRINCIPAL, VIA
 from goqueue.wire.message_counts import messages_in
 from goqueue.wire.sqs.errors import SqsError
@@ -72,7 +72,12 @@ class SqsApp:
         if scope["type"] != "http":
             raise ValueError(f"only http is spoken here, not {scope['type']}")
         try:
-            status, headers, body = await self._answer(scope, receive)
+            turn = self._gate.turns.request()
+            if turn is None:
+                status, headers, body = await self._answer(scope, receive)
+            else:
+                scope[TURN] = turn
+                status, headers, body = await turn.timed(self._answer(scope, receive))
         except ClientGone:
             return
         finally:
@@ -113,14 +118,16 @@ class SqsApp:
         if action is None or scope["method"] != "POST":
             raise SqsError("UnknownOperationException", f"The action {target[:100]!r} is not valid for this endpoint.")
         access = await self._access(scope, body)
+        if not scope.get(VIA):
+            scope[SEAT] = self._gate.enter(access.tenancy.tenant)
+        if TURN in scope and not await scope[TURN].begin(access.tenancy.tenant):
+            raise ClientGone
         view = access.view(action.permission)
         try:
             request = action.decode(body or b"{}")
         except (msgspec.DecodeError, UnicodeDecodeError) as mistake:
             raise SqsError("SerializationException", str(mistake)) from None
         host = headers.get(b"host", b"localhost").decode("latin-1")
-        if not scope.get(VIA):
-            scope[SEAT] = self._gate.enter(access.tenancy.tenant)
         charged = self._charge(access, target.removeprefix(SERVICE), scope, body, request)
         allowance = charged if CHARGED.get(target.removeprefix(SERVICE)) is CONSUMED else None
         desk = self._desk._replace(naming=naming_of(access.tenancy.tenant, self._desk.naming))

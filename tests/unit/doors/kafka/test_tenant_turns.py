@@ -4,9 +4,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from goqueue.broker.tenants import turns
 from goqueue.doors.kafka.connection import Connection
 from goqueue.doors.kafka.door import KafkaDoor
-from goqueue.doors.kafka.tenant_turns import TenantTurns
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages.produce import ProduceResponse
 from tests.unit.doors.kafka.transports import feed
@@ -14,21 +16,15 @@ from tests.unit.doors.tenant_node import KafkaTenant
 from tests.unit.doors.test_tenant_limits import code_of, produced
 
 
-class Turned:
-    """A clock whose turns the test takes."""
+@pytest.fixture(autouse=True)
+def each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_every_turn(monkeypatch)
 
-    def __init__(self, clock: Any) -> None:
-        self._clock = clock
-        self.soon: deque[Callable[[], None]] = deque()
-        self.call_after, self.call_soon = clock.call_after, self.soon.append
 
-    def monotonic_s(self) -> float:
-        seconds: float = self._clock.monotonic_s()
-        return seconds
-
-    def turn(self) -> None:
-        for _ in range(len(self.soon)):
-            self.soon.popleft()()
+def take_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the loop, none of which is for others."""
+    monkeypatch.setattr(turns, "FREE_TURNS", 0)
+    monkeypatch.setattr(turns, "FREE_TURNS_MAX", 0)
 
 
 class Slow(KafkaDoor):
@@ -42,11 +38,19 @@ class Slow(KafkaDoor):
 
 
 class Houses(KafkaTenant):
+    """Turns of the event loop are taken by the test."""
+
     def __init__(self) -> None:
         super().__init__()
         self.door = self.slow = Slow(self.gate)
-        self.clock = Turned(self.gate.clock)
-        self.door._turns = TenantTurns(self.clock, self.gate)
+        self.soon: deque[Callable[[], None]] = deque()
+        self.gate.turns._call_soon = self.soon.append  # type: ignore[assignment]
+        for other in ("default", "shop"):
+            self.gate.turns.spend(other, 0.0, self.gate.turns.now_s())
+
+    def turn(self) -> None:
+        for _ in range(len(self.soon)):
+            self.soon.popleft()()
 
 
 def is_read(*clients: Any) -> list[bool]:
@@ -58,16 +62,23 @@ def test_connections_of_a_heavy_tenant_are_read_one_in_a_turn() -> None:
     clients = [house.client() for _ in range(3)]
     for client in clients:
         assert code_of(*client.ask(produced(b"x"), ProduceResponse, 9)) == Code.NONE, "answered all the same"
-    assert is_read(*clients) == [False, False, False]
-    house.clock.turn()
     assert is_read(*clients) == [True, False, False]
     clients[0].ask(produced(b"x"), ProduceResponse, 9)
-    house.clock.turn()
-    assert is_read(*clients) == [False, True, False]
-    house.clock.turn()
-    house.clock.turn()
-    assert is_read(*clients) == [True, True, True]
-    assert not house.clock.soon, "nothing is left to do"
+    assert is_read(*clients) == [False, False, False]
+    for read in ([False, True, False], [False, True, True], [True, True, True]):
+        house.turn()
+        assert is_read(*clients) == read
+    house.turn()
+    assert not house.soon, "nothing is left to do"
+
+
+def test_a_heavy_tenant_with_one_connection_is_read_in_every_turn() -> None:
+    house = Houses()
+    client = house.client()
+    for _ in range(5):
+        client.ask(produced(b"x"), ProduceResponse, 9)
+        assert is_read(client) == [True]
+        house.turn()
 
 
 def test_a_light_tenant_is_read_as_before() -> None:
@@ -76,35 +87,39 @@ def test_a_light_tenant_is_read_as_before() -> None:
     client = house.client()
     client.ask(produced(b"x"), ProduceResponse, 9)
     assert is_read(client) == [True]
+    assert not house.soon
     house.slow.spent_ms = 50
     client.ask(produced(b"x"), ProduceResponse, 9)
-    assert is_read(client) == [False]
-    house.clock.turn()
+    assert len(house.soon) == 1, "it is heavy"
+    house.turn()
     house.broker.clock.advance(1000)
     house.slow.spent_ms = 1
     client.ask(produced(b"x"), ProduceResponse, 9)
-    assert is_read(client) == [True], "what it did a second ago does not count"
+    assert not house.soon, "what it did a second ago does not count"
 
 
 def test_a_frame_that_comes_in_pieces_is_answered_though_its_tenant_is_heavy() -> None:
     house = Houses()
-    client = house.client()
+    other, client = house.client(), house.client()
     frame = produced(b"x" * 1000)
     for piece in (frame[:500], frame[500:900], frame[900:]):
+        other.ask(produced(b"x"), ProduceResponse, 9)
         assert is_read(client) == [True]
         feed(client._connection, piece)
         assert is_read(client) == [False]
-        house.clock.turn()
+        for _ in range(3):
+            house.turn()
     house.broker.commit()
     assert len(client.answers(ProduceResponse, 9)) == 1
 
 
-def test_one_that_is_lost_while_it_waits_does_not_stop_the_others() -> None:
+def test_one_that_is_lost_leaves_the_line() -> None:
     house = Houses()
-    clients = [house.client() for _ in range(2)]
+    clients = [house.client() for _ in range(3)]
     for client in clients:
         client.ask(produced(b"x"), ProduceResponse, 9)
-    clients[0]._connection.connection_lost(None)
-    house.clock.turn()
-    house.clock.turn()
-    assert is_read(clients[1]) == [True]
+    assert house.gate.turns.waiting("acme") == 2
+    clients[1]._connection.connection_lost(None)
+    assert house.gate.turns.waiting("acme") == 1
+    house.turn()
+    assert is_read(clients[2]) == [True]
