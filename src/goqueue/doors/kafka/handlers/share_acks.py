@@ -67,8 +67,8 @@ def acknowledge(
 
 
 def code_of_partition(error: GoQueueError) -> Code:
-    """Deliveries live with their partition, so that its leader is asked next, or once more. Clients of share groups know
-    of no coordinator that has to do with records: Java's ends with an exception when a partition is answered so."""
+    """Deliveries live with their partition: its leader is asked next, or once more. Clients of share groups know of no
+    coordinator that has to do with records; Java's ends with an exception when a partition is answered so."""
     if isinstance(error, NotCoordinator | CoordinatorLoading | CoordinatorFailed):
         return Code.NOT_LEADER_OR_FOLLOWER
     return code_of(error)
