@@ -68,9 +68,11 @@ class JavaUsers:
             user, event, at_ns, topic, partition, offset, value = line.rstrip("\n").split("\t")
             self._heard(Told(user, event, int(at_ns) / 1e9, topic, int(partition), int(offset), value))
 
-    @property
-    def is_alive(self) -> bool:
-        return self._java.poll() is None
+    def end_writers(self) -> None:
+        """They wait for the answers to what they have sent, and end."""
+        assert self._java.stdin is not None
+        self._java.stdin.write("\n")
+        self._java.stdin.flush()
 
     def end(self) -> int:
         """How the process ended, after all that its users had begun was answered."""

@@ -5,7 +5,7 @@ groups, a share group and the admin client go on by themselves, and nothing that
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,18 +38,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
 
 
 class Java:
-    """Writers and readers of a topic, each a process: writers end first."""
+    """Writers and readers of a topic."""
 
     def __init__(self, cluster: DevCluster, name: str, directory: Path) -> None:
         self.topics = [Topic(cluster, each) for each in (name, f"{name}-transactions", f"{name}-copy")]
         self.cluster, self.name = cluster, name
         self.errors = directory / "java.log"
         self.told: list[Told] = []
-        self._readers = self._begin(READERS)
-        self._writers = self._begin(WRITERS)
-
-    def _begin(self, users: Sequence[str]) -> JavaUsers:
-        return JavaUsers(users, self.cluster.kafka, self.name, range(PARTITIONS), self.errors, self.told.append)
+        users = (*WRITERS, *READERS)
+        self._users = JavaUsers(users, cluster.kafka, name, range(PARTITIONS), self.errors, self.told.append)
 
     def of(self, user: str, *events: str, topic: str | None = None) -> list[Told]:
         return [
@@ -59,14 +56,14 @@ class Java:
     def failures(self) -> list[Told]:
         return [one for one in list(self.told) if one.event == "failed"]
 
-    def wait_for_more(self) -> None:
+    def wait_for_more(self, more: int = MORE) -> None:
         """Each of them was answered again and again, or one has failed."""
-        least = {"admin": 2, "transactions": MORE // 4}
+        least = {"admin": min(more, 2), "transactions": min(more, MORE // 4)}
         before = self._counts()
 
         def silent() -> list[str]:
             now = self._counts()
-            return [user for user in (*WRITERS, *READERS) if now[user] < before[user] + least.get(user, MORE)]
+            return [user for user in (*WRITERS, *READERS) if now[user] < before[user] + least.get(user, more)]
 
         try:
             wait_until(lambda: not silent() or bool(self.failures()), "all users answered again")
@@ -81,13 +78,18 @@ class Java:
         for topic in self.topics:
             topic.wait_in_sync()
 
-    def end(self, is_read: Callable[[], bool]) -> None:
-        try:
-            assert self._writers.end() == 0
-            wait_until(lambda: is_read() or bool(self.failures()), "all that was written is read")
-        finally:
-            self._writers.end()
-            self._readers.end()
+    def finish(self) -> None:
+        """Writers get their last answers; then all is read."""
+        self._users.end_writers()
+
+        def is_done() -> bool:
+            return all(self.of(user, "ended") for user in WRITERS) and self.is_read()
+
+        wait_until(lambda: is_done() or bool(self.failures()), "all that was written is read")
+        assert self.end() == 0
+
+    def end(self) -> int:
+        return self._users.end()
 
     def acked(self) -> dict[Place, str]:
         return {(one.partition, one.offset): one.value for one in self.of("producer", "sent")}
@@ -123,10 +125,10 @@ class Java:
 
 
 @pytest.fixture
-def java(cluster: DevCluster, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Java]:
-    running = Java(cluster, request.node.name.removeprefix("test_").replace("_", "-"), tmp_path)
+def java(cluster: DevCluster, tmp_path: Path) -> Iterator[Java]:
+    running = Java(cluster, "java", tmp_path)
     yield running
-    running.end(lambda: True)
+    running.end()
 
 
 def restarted(java: Java, node_id: int, number: int) -> None:
@@ -140,18 +142,12 @@ def restarted(java: Java, node_id: int, number: int) -> None:
 
 
 @pytest.mark.second_layer
-def test_java_goes_on_when_a_leader_is_killed(java: Java) -> None:
+def test_java_goes_on_when_a_leader_is_killed_and_while_nodes_are_restarted_one_after_the_other(java: Java) -> None:
+    java.wait_for_more(1)
     java.wait_for_more()
     leader, _ = java.topics[0].placements()[0]
     restarted(java, leader, signal.SIGKILL)
-    java.end(java.is_read)
-    java.check()
-
-
-@pytest.mark.second_layer
-def test_java_goes_on_while_nodes_are_restarted_one_after_the_other(java: Java) -> None:
-    java.wait_for_more()
     for node_id in (1, 2, 3):
         restarted(java, node_id, signal.SIGTERM)
-    java.end(java.is_read)
+    java.finish()
     java.check()

@@ -12,15 +12,15 @@ import org.apache.kafka.common.errors.*;
 import org.apache.kafka.common.serialization.*;
 
 /**
- * Users of Kafka's Java clients, each in a thread, until standard input ends. Each line of standard output says what one
- * of them was told: user, event, nanoseconds of the monotonic clock, topic, partition, offset and value, split by tabs.
+ * Users of Kafka's Java clients, each in a thread. A line on standard input ends those that write; all end with the input.
+ * Each line of standard output says what one of them was told: user, event, nanoseconds of the monotonic clock, topic, partition, offset and value, split by tabs.
  *
  *   java -cp 'jars/*' KafkaUsers.java servers=HOST:PORT,... topic=T partitions=0,1,2 every_ms=30 users=NAME,... [setting.KEY=VALUE]...
  *
  * `T` is written by `producer`, `T-transactions` by `transactions`, and `T-copy` by `copier`, once for each record of `T`.
  */
 public class KafkaUsers {
-    private static final CountDownLatch OVER = new CountDownLatch(1);
+    private static final CountDownLatch WRITTEN = new CountDownLatch(1), OVER = new CountDownLatch(1);
     private static final PrintStream OUT = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), true);
     private static final Duration POLL = Duration.ofMillis(200);
     private static final int ABORTED_OF = 5;
@@ -56,6 +56,8 @@ public class KafkaUsers {
         List<Thread> threads = new ArrayList<>();
         for (String user : GIVEN.get("users").split(",")) threads.add(new Thread(() -> tryAll(user)));
         threads.forEach(Thread::start);
+        System.in.read();
+        WRITTEN.countDown();
         while (System.in.read() >= 0) { }
         OVER.countDown();
         for (Thread each : threads) each.join();
@@ -64,6 +66,7 @@ public class KafkaUsers {
     private static void tryAll(String user) {
         try {
             USERS.get(user).run(user);
+            tell(user, "ended", "", -1, -1, "");
         } catch (Throwable error) {
             StringBuilder said = new StringBuilder();
             for (Throwable each = error; each != null; each = each.getCause()) said.append(each).append("; ");
@@ -76,7 +79,7 @@ public class KafkaUsers {
     }
 
     private static boolean goesOn() throws InterruptedException {
-        return !OVER.await(Integer.parseInt(GIVEN.get("every_ms")), TimeUnit.MILLISECONDS);
+        return !WRITTEN.await(Integer.parseInt(GIVEN.get("every_ms")), TimeUnit.MILLISECONDS);
     }
 
     private static Map<String, Object> with(Object... more) {
@@ -217,7 +220,8 @@ public class KafkaUsers {
             for (long number = 0; goesOn(); number++) {
                 String name = topic + "-made-" + number;
                 done(admin.createTopics(List.of(new NewTopic(name, 3, (short) 3))).all(), TopicExistsException.class);
-                done(admin.describeTopics(List.of(name)).allTopicNames(), null);
+                // As in Kafka, another node than the one that made it may not have heard of it yet.
+                while (!done(admin.describeTopics(List.of(name)).allTopicNames(), UnknownTopicOrPartitionException.class)) goesOn();
                 done(admin.describeCluster().nodes(), null);
                 done(admin.deleteTopics(List.of(name)).all(), UnknownTopicOrPartitionException.class);
                 tell(user, "done", name, -1, -1, "");
@@ -225,11 +229,14 @@ public class KafkaUsers {
         }
     }
 
-    private static void done(KafkaFuture<?> future, Class<?> allowed) throws Exception {
+    /** False: it ended with the error that is allowed. */
+    private static boolean done(KafkaFuture<?> future, Class<?> allowed) throws Exception {
         try {
             future.get();
+            return true;
         } catch (ExecutionException error) {
             if (allowed == null || !allowed.isInstance(error.getCause())) throw error;
+            return false;
         }
     }
 }
