@@ -31,6 +31,7 @@ others are starved."""
 ANSWER_S_MAX = 2.0
 LIBRDKAFKA: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(ANSWER_S_MAX * 1000)}
 JAVA = dict.fromkeys(("request.timeout.ms", "socket.connection.setup.timeout.ms"), int(ANSWER_S_MAX * 1000))
+JAVA_START_S_MAX = 60.0
 GROUP = "failover"
 SQS_QUEUE = "failover-sqs"
 
@@ -187,6 +188,9 @@ class Java(Noted):
     def begin(self) -> None:
         every_ms = int(EVERY_S * 1000)
         self._java = JavaUsers(self.USERS, *self._given, heard=self._heard, every_ms=every_ms, settings=JAVA)
+        give_up_s = time.monotonic() + JAVA_START_S_MAX  # Java needs long until it begins
+        while not all(each.times for each in self._of.values()) and time.monotonic() < give_up_s:
+            self.pause()
 
     def _heard(self, told: Told) -> None:
         if told.event in ("sent", "committed", "read") and told.topic.startswith(self._topic):
