@@ -13,6 +13,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ import confluent_kafka as ck
 from benchmarks.clusters import bootstrap, leaders, make_topic, town, wait_healed
 from benchmarks.failover_users import (
     GroupMember,
+    Java,
     Librdkafka,
     Noted,
     OurProducer,
@@ -30,12 +32,16 @@ from benchmarks.failover_users import (
     Transactions,
 )
 from benchmarks.harness import Row, row
+from tools.java_users import java_jars
+from tools.kafka_jars import NoJars
 from tools.nemesis.processes import Node
 from tools.nemesis.town import LOOPBACK, NAMESPACES, Town
 
 TOPIC, JOBS = "failover", "failover-jobs"
 PARTITIONS = tuple(map(int, os.environ.get("FAILOVER_PARTITIONS", "10").split(",")))
 ROUNDS = int(os.environ.get("FAILOVER_ROUNDS", "5"))
+USERS = tuple(filter(None, os.environ.get("FAILOVER_USERS", "").split(",")))
+"""Parts of the names of those that are wanted. None: all."""
 FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
 BEATEN_MAX = 6
 """Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
@@ -109,6 +115,7 @@ def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Ro
     with town(3, network) as made:
         make_topic(made, TOPIC, partitions, 3)
         make_topic(made, JOBS, 3, 3)
+        make_topic(made, f"{TOPIC}-transactions", partitions, 3)
         facts = FACTS if partitions >= OFFSETS_AT_ONCE else 0  # with few, it would take hours to make them
         _make_facts(made, facts)
         for name, fault in chosen.items():
@@ -150,11 +157,8 @@ def _measure(made: Town, fault: Fault, partitions: int, gaps: dict[str, list[flo
     pause.wait(AFTER_S)
     for user in users.values():
         user.end()
-    notes: dict[str, Noted] = dict(users)
-    member = users["group of librdkafka: read"]
-    assert isinstance(member, GroupMember)
-    notes["group of librdkafka: commit"] = member.commits
-    for name, noted in notes.items():
+    notes = [each for name, user in users.items() for each in user.rows(name).items()]
+    for name, noted in notes:
         for times in noted.times.values():
             if len([at for at in times if at < since]) > 1:
                 gaps.setdefault(name, []).append(longest_gap(times, since, until))
@@ -178,15 +182,29 @@ def longest_gap(times: Sequence[float], since: float, until: float) -> float:
 def _users(made: Town, victim: Node, mine: Sequence[int]) -> dict[str, Noted]:
     servers = bootstrap(made)
     others = [node.url for node in made.nodes if node is not victim]
-    return {
-        "publish, librdkafka": Librdkafka(servers, TOPIC, mine),
-        "publish, goqueue.client": OurProducer(servers, TOPIC, mine),
-        "publish over HTTP through another node": OverHttp(lambda: others, TOPIC, mine),
-        "group of librdkafka: read": GroupMember(servers, TOPIC),
-        "transaction of librdkafka": Transactions(servers, TOPIC, mine),
-        "goqueue.client Worker": OurWorker(servers, JOBS),
-        "SQS by boto3: send, receive, delete": Sqs([node.url for node in made.nodes]),
+    makers: dict[str, Callable[[], Noted]] = {
+        "publish, librdkafka": lambda: Librdkafka(servers, TOPIC, mine),
+        "publish, goqueue.client": lambda: OurProducer(servers, TOPIC, mine),
+        "publish over HTTP through another node": lambda: OverHttp(lambda: others, TOPIC, mine),
+        "group of librdkafka": lambda: GroupMember(servers, TOPIC),
+        "transaction of librdkafka": lambda: Transactions(servers, TOPIC, mine),
+        "goqueue.client Worker": lambda: OurWorker(servers, JOBS),
+        "SQS by boto3: send, receive, delete": lambda: Sqs([node.url for node in made.nodes]),
+        "Java": lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
     }
+    if not _has_java():
+        del makers["Java"]
+    return {name: make() for name, make in makers.items() if not USERS or any(each in name for each in USERS)}
+
+
+@cache
+def _has_java() -> bool:
+    try:
+        java_jars()
+    except NoJars as error:
+        print(f"Kafka's Java clients are not measured: {error}")
+        return False
+    return True
 
 
 def _make_facts(made: Town, count: int) -> None:

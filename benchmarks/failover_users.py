@@ -7,9 +7,10 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -21,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from goqueue.client.errors import ClientError as OurError
 from goqueue.client.producer import Producer
 from goqueue.client.worker import Worker
+from tools.java_users import JavaUsers, Told
 
 EVERY_S = 0.03
 """Between two messages to a partition: six partitions are 200 requests a second of a librdkafka, which puts one
@@ -28,6 +30,8 @@ partition into a request and has five under way. With more than a round trip all
 others are starved."""
 ANSWER_S_MAX = 2.0
 LIBRDKAFKA: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(ANSWER_S_MAX * 1000)}
+JAVA = dict.fromkeys(("request.timeout.ms", "socket.connection.setup.timeout.ms"), int(ANSWER_S_MAX * 1000))
+JAVA_START_S_MAX = 60.0
 GROUP = "failover"
 SQS_QUEUE = "failover-sqs"
 
@@ -60,6 +64,10 @@ class Noted:
 
     def run(self) -> None:
         raise NotImplementedError
+
+    def rows(self, name: str) -> Mapping[str, "Noted"]:
+        """By the names under which they are shown."""
+        return {name: self}
 
 
 class Librdkafka(Noted):
@@ -105,6 +113,9 @@ class GroupMember(Noted):
                     self._consumer.commit(asynchronous=False)
                     self.commits.answered()
         self._consumer.close()
+
+    def rows(self, name: str) -> Mapping[str, Noted]:
+        return {f"{name}: read": self, f"{name}: commit": self.commits}
 
 
 class Transactions(Noted):
@@ -161,6 +172,36 @@ class Sqs(Noted):
         for each in told.get("Messages", ()):
             sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
             self.answered()
+
+
+class Java(Noted):
+    """Kafka's own clients, in one Java process, which tells when each was answered."""
+
+    USERS = ("producer", "transactions", "classic", "consumer", "share")
+
+    def __init__(self, servers: str, topic: str, partitions: Sequence[int], errors: Path) -> None:
+        super().__init__()
+        self._given = (servers.split(","), topic, partitions, errors)
+        self._of: dict[str, Noted] = {user: Noted() for user in self.USERS}
+        self._topic = topic
+
+    def begin(self) -> None:
+        every_ms = int(EVERY_S * 1000)
+        self._java = JavaUsers(self.USERS, *self._given, heard=self._heard, every_ms=every_ms, settings=JAVA)
+        give_up_s = time.monotonic() + JAVA_START_S_MAX  # Java needs long until it begins
+        while not all(each.times for each in self._of.values()) and time.monotonic() < give_up_s:
+            self.pause()
+
+    def _heard(self, told: Told) -> None:
+        if told.event in ("sent", "committed", "read") and told.topic.startswith(self._topic):
+            about = told.partition if told.topic == self._topic else 0
+            self._of[told.user].times.setdefault(about, []).append(told.at_s)
+
+    def end(self) -> None:
+        self._java.end()
+
+    def rows(self, name: str) -> Mapping[str, Noted]:
+        return {f"{name} {user}": noted for user, noted in self._of.items()}
 
 
 class Asynchronous(Noted):

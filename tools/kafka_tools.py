@@ -2,12 +2,11 @@
 
     .venv/bin/python -m tools.kafka_tools [VERSION]
 
-It needs Java. Kafka's jars (46 MB) are fetched once, by the Ivy that pyspark brings along, into the user's cache.
+It needs Java. Kafka's jars (46 MB) are fetched once.
 Prints what it asks, and ends with 1 if something was answered otherwise than by Kafka.
 """
 
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,17 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
 from goqueue.client.sync import Admin
-from goqueue.node.environment import cache_directory
 from goqueue.wire.rest.operations import accounts
 from tests.certificates import Authority
 from tests.integration.process import Node, own_host
-from tools.alone import alone
+from tools.kafka_jars import NoJars, find_jars
 
-VERSION = "3.9.1"
-FETCH_S_MAX = 300
+TOOLS, VERSION = "kafka_2.13", "3.9.1"
 JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 """A tool lives for a second: what makes a JVM fast later makes it slow to start."""
 PASSWORD = secrets.token_hex()
@@ -69,13 +64,9 @@ ssl.truststore.location={ca}
 """
 
 
-class NoJars(Exception):
-    """Why they cannot be had."""
-
-
 def main(arguments: Sequence[str]) -> int:
     try:
-        jars = find_jars((*arguments, VERSION)[0])
+        jars = find_jars(TOOLS, (*arguments, VERSION)[0])
     except NoJars as error:
         print(f"kafka-tools: {error}", file=sys.stderr)
         return 1
@@ -84,35 +75,6 @@ def main(arguments: Sequence[str]) -> int:
     for answer in told:
         print(answer)
     return int(not all(answer.is_right for answer in told))
-
-
-def find_jars(version: str = VERSION) -> Path:
-    """The directory that has them; fetched, if this is the first time."""
-    if shutil.which("java") is None:
-        raise NoJars("there is no Java on the PATH")
-    target = cache_directory() / f"kafka-tools-{version}"
-    if target.exists():
-        return target
-    with alone(target.with_suffix(".lock")):
-        if not target.exists():
-            # On the same file system, so that the last step is a rename: nobody ever sees half of it.
-            with tempfile.TemporaryDirectory(dir=target.parent) as directory:
-                _fetch(Path(directory), version)
-                (Path(directory) / "jars").rename(target)
-    return target
-
-
-def _fetch(directory: Path, version: str) -> None:
-    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    wanted = ("-dependency", "org.apache.kafka", "kafka_2.13", version, "-confs", "default")
-    into = str(directory / "jars" / "[artifact]-[revision](-[classifier]).[ext]")
-    call = ["java", "-jar", str(ivy), "-cache", str(directory / "cache"), *wanted, "-retrieve", into]
-    try:
-        done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=FETCH_S_MAX)
-    except subprocess.TimeoutExpired:
-        raise NoJars(f"Kafka's jars did not come within {FETCH_S_MAX} s") from None
-    if done.returncode or not any((directory / "jars").glob("kafka_*.jar")):
-        raise NoJars(f"Kafka's jars cannot be fetched: {(done.stdout + done.stderr)[-2000:]}")
 
 
 def ask_all(jars: Path, directory: Path) -> Iterator["Answer"]:

@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 
 from tools import kafka_tools
+from tools.kafka_jars import NoJars, find_jars
 
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
     """Where they cannot be had, the report says why. What goes wrong with them at hand is a failure."""
     try:
-        return kafka_tools.find_jars()
-    except kafka_tools.NoJars as error:
+        return find_jars(kafka_tools.TOOLS, kafka_tools.VERSION)
+    except NoJars as error:
         pytest.skip(f"Kafka's own tools are not tried: {error}")
 
 
@@ -24,5 +25,5 @@ def test_kafkas_own_tools_are_answered_as_by_kafka(jars: Path, tmp_path: Path) -
 
 def test_a_machine_without_java_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(kafka_tools.NoJars, match="no Java"):
-        kafka_tools.find_jars()
+    with pytest.raises(NoJars, match="no Java"):
+        find_jars(kafka_tools.TOOLS, kafka_tools.VERSION)

@@ -10,7 +10,7 @@ from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
 from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
-from goqueue.model.errors import GoQueueError, NotCoordinator
+from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
 from goqueue.model.refusal import Refused
 from goqueue.wire.kafka.messages.share_groups import NO_DELAY, AcknowledgementBatch, ShareTopic
 
@@ -66,6 +66,14 @@ def acknowledge(
     done(None, ALL_DONE)
 
 
+def code_of_partition(error: GoQueueError) -> Code:
+    """Deliveries live with their partition: its leader is asked next, or once more. Clients of share groups know of no
+    coordinator that has to do with records; Java's ends with an exception when a partition is answered so."""
+    if isinstance(error, NotCoordinator | CoordinatorLoading | CoordinatorFailed):
+        return Code.NOT_LEADER_OR_FOLLOWER
+    return code_of(error)
+
+
 def find_topic(request: Request, key: TopicIdPartition) -> str:
     """The name of a topic that has this partition; else Refused."""
     topic_id, partition = key
@@ -113,10 +121,8 @@ def _settlement(first: int, last: int, kind: int, lease_ms: int | None, batch: A
 
 
 def _acked(reply: SettleReply | GoQueueError) -> Acked:
-    if isinstance(reply, NotCoordinator):  # deliveries live with their partition: who leads that is asked next
-        return Acked(Code.NOT_LEADER_OR_FOLLOWER, str(reply))
     if isinstance(reply, GoQueueError):
-        return Acked(code_of(reply), str(reply))
+        return Acked(code_of_partition(reply), str(reply))
     if reply.verdicts.count(Verdict.DONE) == len(reply.verdicts):
         return ALL_DONE
     verdicts = [int(verdict) for verdict in reply.verdicts]

@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
-from goqueue.doors.kafka.handlers.share_acks import ALL_DONE, Acked, acknowledge, find_topic, lease_ms_of
+from goqueue.doors.kafka.handlers.share_acks import (
+    ALL_DONE,
+    Acked,
+    acknowledge,
+    code_of_partition,
+    find_topic,
+    lease_ms_of,
+)
 from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
 from goqueue.machines.deliveries.commands import LeasedRun
 from goqueue.model.access import Kind
 from goqueue.model.codes import Code
-from goqueue.model.error_codes import code_of
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ids import check_group_id, check_member_id
 from goqueue.model.quotas import CONSUMED
@@ -242,7 +248,7 @@ class _Response:
 
     def _fail(self, key: TopicIdPartition, error: GoQueueError) -> None:
         part = self._part(key)
-        part.error_code, part.error_message = code_of(error), str(error)
+        part.error_code, part.error_message = code_of_partition(error), str(error)
         self._has_failures = True
 
     def _may_read(self, key: TopicIdPartition, topic: str) -> bool:

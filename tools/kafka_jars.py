@@ -1,0 +1,46 @@
+"""Jars of Apache Kafka, fetched once into the user's cache by the Ivy that pyspark brings along. They need Java."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+from goqueue.node.environment import cache_directory
+from tools.alone import alone
+
+FETCH_S_MAX = 300
+
+
+class NoJars(Exception):
+    """Why they cannot be had."""
+
+
+def find_jars(module: str, version: str) -> Path:
+    """The directory that has a module of Kafka and what it needs; fetched, if this is the first time."""
+    if shutil.which("java") is None:
+        raise NoJars("there is no Java on the PATH")
+    target = cache_directory() / f"{module}-{version}"
+    if target.exists():
+        return target
+    with alone(target.with_name(f"{target.name}.lock")):
+        if not target.exists():
+            # On the same file system, so that the last step is a rename: nobody ever sees half of it.
+            with tempfile.TemporaryDirectory(dir=target.parent) as directory:
+                _fetch(Path(directory), module, version)
+                (Path(directory) / "jars").rename(target)
+    return target
+
+
+def _fetch(directory: Path, module: str, version: str) -> None:
+    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    wanted = ("-dependency", "org.apache.kafka", module, version, "-confs", "default")
+    into = str(directory / "jars" / "[artifact]-[revision](-[classifier]).[ext]")
+    call = ["java", "-jar", str(ivy), "-cache", str(directory / "cache"), *wanted, "-retrieve", into]
+    try:
+        done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=FETCH_S_MAX)
+    except subprocess.TimeoutExpired:
+        raise NoJars(f"Kafka's jars did not come within {FETCH_S_MAX} s") from None
+    if done.returncode or not (directory / "jars" / f"{module}-{version}.jar").exists():
+        raise NoJars(f"Kafka's jars cannot be fetched: {(done.stdout + done.stderr)[-2000:]}")
