@@ -6,7 +6,7 @@ answer is checked.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from struct import Struct
 from typing import NamedTuple, cast
@@ -71,18 +71,34 @@ def kafka_senders(topic: str, leaders: Places, shape: Shape, messages: int) -> t
     senders = []
     wire = Wire(next(iter(leaders.values())))
     for number in range(shape.producers):
-        made = wire.call(InitProducerIdRequest(None, 0), INIT_VERSION, InitProducerIdResponse)
-        assert made.error_code == 0, made
+        producer_id = _init_producer(wire)
         frames: dict[str, list[bytes]] = {}
         for turn in range(batches):
             for partition, address in leaders.items():
                 content = contents[(turn + partition + number) % len(contents)]
-                records = _batch(content, shape.batch, made.producer_id, turn * shape.batch)
+                records = _batch(content, shape.batch, producer_id, turn * shape.batch)
                 frames.setdefault(address, []).append(produce_frame(topic, partition, records, turn))
         for address, each in frames.items():
             senders.append(Sender(connect(address), each, counting, shape.requests_ahead, shape.batch))
     wire.close()
     return senders, batches * shape.batch * shape.producers * len(leaders)
+
+
+def values_sender(topic: str, address: str, values: Sequence[bytes]) -> Sender:
+    """One connection with a message, a batch and a request for each of the values."""
+    producer_id = _init_producer(wire := Wire(address))
+    wire.close()
+    frames = []
+    for number, value in enumerate(values):
+        records = encode_records([Record(0, BASE_MS, None, value, [])], 0, BASE_MS)
+        frames.append(produce_frame(topic, 0, _batch(records, 1, producer_id, number), number))
+    return Sender(connect(address), frames, partial(count_answers, code_at(topic), 1), len(frames), 1)
+
+
+def _init_producer(wire: Wire) -> int:
+    made = wire.call(InitProducerIdRequest(None, 0), INIT_VERSION, InitProducerIdResponse)
+    assert made.error_code == 0, made
+    return made.producer_id
 
 
 def count_answers(code_at: int, batch: int, received: bytearray) -> int:

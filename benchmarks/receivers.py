@@ -1,6 +1,6 @@
-"""Consumers of a queue that receive and acknowledge, whatever protocol they speak. Each has a connection and one request
-under way, which acknowledges what the answer before brought. One loop drives all of them, so the broker has work
-whenever it has answered one.
+"""Consumers of a queue that receive and acknowledge, whatever protocol they speak. Each has a connection and one
+request under way, which acknowledges what the answer before brought. One loop drives all of them, so the broker has
+work whenever it has answered one.
 """
 
 import time
@@ -37,13 +37,20 @@ class Shared(NamedTuple):
         return self.client_cpu_s / self.seconds
 
 
+class Counted(Protocol):
+    sent_bytes: int
+    received_bytes: int
+
+
 class Receiver(Protocol):
     """Invariant: one request is under way from when it is made to `close`."""
 
     group: str
     requests: int
-    sent_bytes: int
-    received_bytes: int
+
+    @property
+    def link(self) -> Counted:
+        """Its connection."""
 
     def take(self) -> tuple[Iterable[int], int]:
         """The numbers of the messages that have come, and how many earlier ones are acknowledged since."""
@@ -99,8 +106,8 @@ class _Mark(NamedTuple):
             time.process_time(),
             acknowledged,
             sum(receiver.requests for receiver in everybody),
-            sum(receiver.sent_bytes for receiver in everybody),
-            sum(receiver.received_bytes for receiver in everybody),
+            sum(receiver.link.sent_bytes for receiver in everybody),
+            sum(receiver.link.received_bytes for receiver in everybody),
         )
 
 

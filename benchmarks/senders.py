@@ -92,6 +92,12 @@ class Sender:
         self._unanswered -= self._count_answers(self._received)
         assert self._unanswered >= 0, "more was acknowledged than sent"
 
+    def push(self) -> None:
+        """Send one frame more, however many are unanswered."""
+        frame = self._frames.popleft()
+        self._unanswered += self._batch
+        assert self.socket.send(frame) == len(frame), "the broker reads nothing"
+
     def round_trip_s(self) -> float:
         """Send one frame more, alone, and wait for its answer."""
         self.socket.settimeout(NOTHING_S_MAX)

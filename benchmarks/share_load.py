@@ -39,14 +39,14 @@ class Wire:
     """One bare connection."""
 
     def __init__(self, address: str) -> None:
-        self._socket = connect(address)
+        self.socket = connect(address)
         self._correlation_id = 0
         self.sent_bytes = self.received_bytes = 0
 
     def send(self, request: Message, version: int) -> None:
         self._correlation_id += 1
         frame = b"".join(cast(list[bytes], request_frame(request, version, self._correlation_id, "bench")))
-        self._socket.sendall(frame)
+        self.socket.sendall(frame)
         self.sent_bytes += len(frame)
 
     def receive(self, response: type[M], version: int) -> M:
@@ -65,13 +65,13 @@ class Wire:
         data = bytearray(size)
         view, filled = memoryview(data), 0
         while filled < size:
-            received = self._socket.recv_into(view[filled:])
+            received = self.socket.recv_into(view[filled:])
             assert received, "the broker has closed the connection"
             filled += received
         return data
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
 
 class Member:
@@ -79,25 +79,17 @@ class Member:
 
     def __init__(self, address: str, group: str, topic_id: bytes, pull: int) -> None:
         self.group = group
-        self._wire = Wire(address)
+        self.link = Wire(address)
         self._id = urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()  # as Kafka writes ids, and asks for
         self._topic_id = topic_id
         self._pull = pull
         self.requests = 0
         self._held: list[tuple[int, int]] = []
 
-    @property
-    def sent_bytes(self) -> int:
-        return self._wire.sent_bytes
-
-    @property
-    def received_bytes(self) -> int:
-        return self._wire.received_bytes
-
     def join(self, topic: str) -> bool:
         """Whether it has got its partition: a new group prepares it first."""
         request = wire.ShareGroupHeartbeatRequest(self.group, self._id, 0, None, [topic])
-        joined = self._wire.call(request, HEARTBEAT_VERSION, wire.ShareGroupHeartbeatResponse)
+        joined = self.link.call(request, HEARTBEAT_VERSION, wire.ShareGroupHeartbeatResponse)
         assert joined.error_code == 0, joined
         return joined.assignment is not None and bool(joined.assignment.topic_partitions)
 
@@ -118,11 +110,11 @@ class Member:
             topics=[wire.ShareTopic(self._topic_id, partitions)] if partitions else [],
         )
         self.requests += 1
-        self._wire.send(request, FETCH_VERSION)
+        self.link.send(request, FETCH_VERSION)
 
     def take(self) -> tuple[Iterable[int], int]:
         """Offsets that were leased by the fetch under way, and how many records it has acknowledged."""
-        answer = self._wire.receive(wire.ShareFetchResponse, FETCH_VERSION)
+        answer = self.link.receive(wire.ShareFetchResponse, FETCH_VERSION)
         assert answer.error_code == 0, answer
         acknowledged, self._held = _count(self._held), []
         for topic in answer.responses:
@@ -143,10 +135,10 @@ class Member:
         if self._held:
             topics = [wire.ShareTopic(self._topic_id, [wire.SharePartition(0, self._acknowledgements())])]
             request = wire.ShareAcknowledgeRequest(self.group, self._id, self.requests, topics=topics)
-            answer = self._wire.call(request, ACKNOWLEDGE_VERSION, wire.ShareAcknowledgeResponse)
+            answer = self.link.call(request, ACKNOWLEDGE_VERSION, wire.ShareAcknowledgeResponse)
             assert answer.error_code == 0, answer
             assert all(part.error_code == 0 for topic in answer.responses for part in topic.partitions), answer
-        self._wire.close()
+        self.link.close()
         return _count(self._held)
 
     def _acknowledgements(self) -> list[wire.AcknowledgementBatch]:
