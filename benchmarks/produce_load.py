@@ -6,13 +6,14 @@ answer is checked.
 """
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from struct import Struct
 from typing import NamedTuple, cast
 
-from benchmarks.senders import Sender, Spent, connect, send_all
-from benchmarks.share_load import Wire
+from benchmarks.senders import NOTHING_S_MAX, Sender, Spent, connect, send_all
+from benchmarks.share_load import JOIN_S, NOT_YET, Wire
 from goqueue.records.encode import Head, assemble, encode_records
 from goqueue.wire.kafka.frames import request_frame
 from goqueue.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -96,7 +97,12 @@ def values_sender(topic: str, address: str, values: Sequence[bytes]) -> Sender:
 
 
 def _init_producer(wire: Wire) -> int:
-    made = wire.call(InitProducerIdRequest(None, 0), INIT_VERSION, InitProducerIdResponse)
+    deadline_s = time.monotonic() + NOTHING_S_MAX
+    while True:
+        made = wire.call(InitProducerIdRequest(None, 0), INIT_VERSION, InitProducerIdResponse)
+        if made.error_code not in NOT_YET or time.monotonic() > deadline_s:
+            break
+        time.sleep(JOIN_S)  # a broker that has just been started
     assert made.error_code == 0, made
     return made.producer_id
 

@@ -18,11 +18,15 @@ from goqueue.cli.bench.broker import OwnBroker
 from goqueue.wire.kafka.frames import decode_response, request_frame
 from goqueue.wire.kafka.messages import metadata
 from goqueue.wire.kafka.messages import share_groups as wire
+from goqueue.wire.kafka.messages.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from goqueue.wire.kafka.notation import Message
 
 M = TypeVar("M", bound=Message)
 
 HEARTBEAT_VERSION, FETCH_VERSION, ACKNOWLEDGE_VERSION, METADATA_VERSION = 1, 2, 2, 12
+COORDINATOR_VERSION = 4
+NOT_YET = frozenset((14, 15, 16))
+"""Codes of a coordinator that is not there, not ready, or not known to be here."""
 EXACTLY = 1
 """As a mode to acquire: `max_records` is a limit, and not only a wish."""
 ACCEPT = 1
@@ -90,6 +94,10 @@ class Member:
         """Whether it has got its partition: a new group prepares it first."""
         request = wire.ShareGroupHeartbeatRequest(self.group, self._id, 0, None, [topic])
         joined = self.link.call(request, HEARTBEAT_VERSION, wire.ShareGroupHeartbeatResponse)
+        if joined.error_code in NOT_YET:
+            asked = FindCoordinatorRequest(coordinator_keys=[self.group])  # Kafka prepares groups when it is asked
+            self.link.call(asked, COORDINATOR_VERSION, FindCoordinatorResponse)
+            return False
         assert joined.error_code == 0, joined
         return joined.assignment is not None and bool(joined.assignment.topic_partitions)
 

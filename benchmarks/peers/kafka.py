@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -21,6 +22,7 @@ from benchmarks.receivers import Receiver
 from benchmarks.senders import Sender
 from benchmarks.share_load import METADATA_VERSION, Wire, find_topic_id, share_members
 from goqueue.cli.bench.broker import own_broker
+from goqueue.cli.bench.librdkafka import Topic
 from goqueue.model.own_version import own_version
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
@@ -115,7 +117,7 @@ class KafkaRunning:
     def make(self, topic: str, partitions: int = 1) -> None:
         new = NewTopic(topic, partitions, 1, config=self._topic_config)
         self._admin.create_topics([new], request_timeout=ANSWER_S_MAX)[topic].result(ANSWER_S_MAX)
-        _wait_leaders(self.address, topic, partitions)
+        _wait_leaders(Topic(topic, partitions, None, self._admin))
 
     def senders(self, topic: str, partitions: int, shape: Shape, messages: int) -> tuple[list[Sender], int]:
         return kafka_senders(topic, dict.fromkeys(range(partitions), self.address), shape, messages)
@@ -169,15 +171,13 @@ def _hello(address: str) -> None:
     asking.close()
 
 
-def _wait_leaders(address: str, topic: str, partitions: int) -> None:
-    """Kafka says that a topic is made before it is there everywhere."""
+def _wait_leaders(topic: Topic) -> None:
+    """Kafka says that a topic is made before its partitions take anything."""
     deadline_s = time.monotonic() + ANSWER_S_MAX
-    asking = Wire(address)
-    request = metadata.MetadataRequest([metadata.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     while True:
-        (found,) = asking.call(request, METADATA_VERSION, metadata.MetadataResponse).topics
-        if len(found.partitions) == partitions and all(part.leader_id >= 0 for part in found.partitions):
-            break
-        assert time.monotonic() < deadline_s, f"{topic} is not there: {found}"
-        time.sleep(0.02)
-    asking.close()
+        try:
+            topic.ends()
+            return
+        except KafkaException:
+            assert time.monotonic() < deadline_s, f"{topic.name} is not there"
+            time.sleep(0.05)

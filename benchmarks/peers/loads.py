@@ -27,7 +27,7 @@ RATE = 1000
 BUSY_MAX = 0.9
 """A load generator that takes more of a core than this may be what the rate measures."""
 LATENCY_WARM_UP = 200
-END_TO_END_WARM_UP = 1000
+END_TO_END_WARM_UP = 2000
 SYNC_BYTES = 200
 """Of the bare sync: about one message with what is around it."""
 
@@ -214,13 +214,13 @@ def all_loads(scale: float) -> list[Load]:
         for pull, messages in ((1, 4_000), (10, 20_000), (100, 100_000))
     ]
     loads += [
-        Load("batches", "publish in batches of 100, 16 connections", publish(100, 16, 5, some(400_000))),
-        Load("end-to-end", f"end to end at {RATE:,} a second", end_to_end(some(10_000))),
+        Load("batches", "publish in batches of 100, 16 connections", publish(100, 16, 5, some(200_000))),
     ]
     for number in (1, 10, 100, 1000):
         title = f"publish of 1, {number:,} connection{'s' * (number > 1)} with one in flight each"
         work = publish(1, number, 1, max(some(10_000), 4 * number))
         loads.append(Load(f"connections-{number}", title, work, curve="connections", at=number))
+    loads.append(Load("end-to-end", f"end to end at {RATE:,} a second", end_to_end(some(10_000))))
     for number in (1, 10, 100, 1000):
         title = f"publish of 1, 8 connections, {number:,} partition{'s' * (number > 1)}"
         work = publish(1, 8, 1, max(some(8_000), 8 * number), number)

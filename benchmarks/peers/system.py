@@ -16,7 +16,7 @@ from benchmarks.senders import Sender
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.process import KIB, Memory, Process
 
-START_S_MAX = 60.0
+START_S_MAX = 120.0
 STOP_S_MAX = 30.0
 LOOK_S = 0.01
 HOST = "127.0.0.1"
