@@ -63,19 +63,19 @@ class Load(NamedTuple):
     at: int = 0
 
 
-def receive(pull: int, messages: int, groups: int = 1) -> Callable[[Running], Figures]:
+def receive(pull: int, messages: int, groups: int = 0) -> Callable[[Running], Figures]:
     """By eight consumers of one group, or by one consumer in each of several groups. A smaller load of the same kind
     comes first: a JVM compiles what it is given often."""
-    names = ["workers"] * CONSUMERS if groups == 1 else [f"group-{number}" for number in range(groups)]
+    names = [f"group-{number}" for number in range(groups)] or ["workers"] * CONSUMERS
 
     def run(broker: Running) -> Figures:
         spent = None
         for size in (messages // 4, messages):
             topic = next(_names)
             broker.make(topic)
-            _fill(broker, topic, pull, size // pull * pull)
+            _fill(broker, topic, pull, size)
             receivers = broker.receivers(topic, [f"{topic}-{name}" for name in names], pull)
-            spent = receive_all(receivers, size // pull * pull, broker.process.cpu_s)
+            spent = receive_all(receivers, size, broker.process.cpu_s)
         assert spent is not None
         return _flow(spent)
 
@@ -236,17 +236,10 @@ def all_loads(scale: float) -> list[Load]:
         )
         for number in (1, 10, 100, 1000)
     ]
-    loads += [
-        Load(
-            f"groups-{number}",
-            f"receive + ack of 1, {number:,} groups of one consumer",
-            receive(1, max(some(4_000 // number), 80), number),
-            with_groups,
-            curve="groups",
-            at=number,
-        )
-        for number in (2, 10, 100)
-    ]
+    for number in (1, 10, 100, 1000):
+        title = f"receive + ack of 1, {number:,} group{'s' * (number > 1)} of one consumer"
+        work = receive(1, max(some(4_000) // number, 4), number)
+        loads.append(Load(f"groups-{number}", title, work, with_groups, curve="groups", at=number))
     return [
         *loads,
         Load("peak", "all of these", peak),
