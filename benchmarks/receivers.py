@@ -115,7 +115,7 @@ class _Mark(NamedTuple):
 
 
 def _between(first: _Mark, last: _Mark) -> Shared:
-    requests = last.requests - first.requests
+    requests = max(1, last.requests - first.requests)
     return Shared(
         last.acknowledged - first.acknowledged,
         requests,
