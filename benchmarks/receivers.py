@@ -79,8 +79,8 @@ def receive_all(everybody: Sequence[Receiver], count: int, cpu_s: Callable[[], f
             taken += len(came)
             acknowledged += more
             receiver.go_on()
-        if acknowledged >= count * (WARM_UP_SHARE if not marks else 1 - WARM_UP_SHARE) and len(marks) < 2:
-            marks.append(_Mark.now(everybody, acknowledged, cpu_s))
+            if len(marks) < 2 and acknowledged >= count * (1 - WARM_UP_SHARE if marks else WARM_UP_SHARE):
+                marks.append(_Mark.now(everybody, acknowledged, cpu_s))
     for receiver in everybody:
         numbers, more = receiver.take()
         assert not tuple(numbers), "more came than was sent"

@@ -238,7 +238,7 @@ def all_loads(scale: float) -> list[Load]:
     ]
     for number in (1, 10, 100, 1000):
         title = f"receive + ack of 1, {number:,} group{'s' * (number > 1)} of one consumer"
-        work = receive(1, max(some(4_000) // number, 4), number)
+        work = receive(1, max(some(4_000) // number // 4 * 4, 8), number)
         loads.append(Load(f"groups-{number}", title, work, with_groups, curve="groups", at=number))
     return [
         *loads,
