@@ -49,6 +49,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.share.max.groups=1000
 group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=60000
 auto.create.topics.enable=false
 log.retention.ms=-1
 """
