@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.machine import describe_commit, describe_machine
+from benchmarks.peers.page import write_page
 from benchmarks.report import Run, check_rows, read_runs, render, show
 
 HERE = Path(__file__).parent
@@ -35,6 +36,7 @@ def main(only: Sequence[str]) -> int:
         "results": results,
     }
     save(run, f"{started:%Y-%m-%d-%H%M%S}-{origin['commit']}.json", HERE)
+    write_page(read_runs(HERE / "results"), HERE.parent / "docs")
     return 0
 
 

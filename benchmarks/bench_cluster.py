@@ -15,7 +15,8 @@ import confluent_kafka as ck
 
 from benchmarks.clusters import bootstrap, cpu_s, leaders, make_topic, town
 from benchmarks.harness import Row, row
-from benchmarks.produce_load import Shape, Spent, produce
+from benchmarks.produce_load import Shape, produce
+from benchmarks.senders import Spent
 from tools.nemesis.town import Town
 
 PARTITIONS = 6

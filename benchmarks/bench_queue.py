@@ -229,8 +229,8 @@ def raw_share_rows(pull: int, count: int) -> list[Row]:
         with node() as broker:
             fill(broker.address, count, pull)
             turns.append(share_load(broker, GROUP, TOPIC, count, pull, MEMBERS))
-    rate = max(turn.messages / turn.seconds for turn in turns)
-    cpu_us = min(turn.broker_cpu_s / turn.messages for turn in turns) * 1e6
+    rate = max(turn.rate for turn in turns)
+    cpu_us = min(turn.cpu_us for turn in turns)
     with echo(turns[0].request_bytes, turns[0].reply_bytes) as server:
         raw = [server.run(ECHOES, MEMBERS) for _ in range(TURNS)]
     raw_rate = max(run.requests_per_s for run in raw) * pull
@@ -275,8 +275,7 @@ def one_by_one_cpu_us(durability: str) -> float:
     with node() as broker:
         create(broker.address, durability)
         fill(broker.address, ONE_BY_ONE, 1)
-        load = share_load(broker, GROUP, TOPIC, ONE_BY_ONE, 1, MEMBERS)
-    return load.broker_cpu_s / load.messages * 1e6
+        return share_load(broker, GROUP, TOPIC, ONE_BY_ONE, 1, MEMBERS).cpu_us
 
 
 def polled_cpu_us(durability: str) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from goqueue.cli.bench.filesystem import filesystem_of
 
 ROOT = Path(__file__).parents[1]
-WRITTEN_BY_BENCHMARKS = (":!benchmarks/results", ":!benchmarks/RESULTS.md")
+WRITTEN_BY_BENCHMARKS = (":!benchmarks/results", ":!benchmarks/RESULTS.md", ":!docs/comparison*")
 
 
 def describe_machine(directory: Path) -> dict[str, object]:

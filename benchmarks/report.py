@@ -8,6 +8,8 @@ from typing import TypedDict
 from goqueue.cli.bench.report import show as show_float
 
 COLUMNS = ("name", "value", "unit", "baseline", "ratio", "aim")
+OPTIONAL = {"spread", "note"}
+"""The lowest and the highest of several rounds, and what has to be known of the figure."""
 
 
 class Run(TypedDict):
@@ -24,7 +26,9 @@ def check_rows(module: str, rows: list[dict[str, object]]) -> None:
     """Rows with other columns would vanish from the page without a word."""
     assert rows, f"{module} measured nothing"
     for row in rows:
-        assert set(row) == set(COLUMNS), f"{module}: a row has the columns {sorted(row)}, not {sorted(COLUMNS)}"
+        assert set(row) - OPTIONAL == set(COLUMNS), (
+            f"{module}: a row has the columns {sorted(row)}, not {sorted(COLUMNS)}"
+        )
 
 
 def read_runs(directory: Path) -> list[Run]:
@@ -39,11 +43,11 @@ def render(runs: Iterable[Run]) -> str:
         newest.update(dict.fromkeys(run["results"], run))
     parts = ["# Benchmarks", "Made by `make bench` from `benchmarks/results/`; not edited by hand."]
     for module, run in sorted(newest.items()):
-        parts += [f"## {module}", _origin(run), _table(run["results"][module])]
+        parts += [f"## {module}", origin(run), _table(run["results"][module])]
     return "\n\n".join(parts) + "\n"
 
 
-def _origin(run: Run) -> str:
+def origin(run: Run) -> str:
     machine = run["machine"]
     memory_bytes = machine["memory_bytes"]
     assert isinstance(memory_bytes, int)
@@ -55,8 +59,16 @@ def _origin(run: Run) -> str:
 
 
 def _table(rows: list[dict[str, object]]) -> str:
-    cells = [COLUMNS, ["---"] * len(COLUMNS), *([show(row[column]) for column in COLUMNS] for row in rows)]
+    cells = [COLUMNS, ["---"] * len(COLUMNS), *([_cell(row, column) for column in COLUMNS] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _cell(row: dict[str, object], column: str) -> str:
+    told = show(row[column])
+    spread = row.get("spread")
+    if column == "value" and isinstance(spread, list):
+        return f"{told} ({' to '.join(map(show, spread))})"
+    return f"{told}; {row['note']}" if column == "name" and "note" in row else told
 
 
 def show(value: object) -> str:

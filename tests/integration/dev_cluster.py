@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from tests.integration.process import GOQUEUE, own_host, wait_until
-from tools.etcd.server import build
+from tools.etcd.server import ETCD
 
 SHOWN_LINES = 40
 
@@ -23,7 +23,7 @@ class DevCluster:
         self._output = directory / "output"
         self._command = [
             *(str(GOQUEUE), "cluster", "dev", "--nodes", str(nodes), "--data-dir", str(directory / "data")),
-            *("--host", self.host, "--ready-file", str(self._ready_file), "--etcd-binary", str(build())),
+            *("--host", self.host, "--ready-file", str(self._ready_file), "--etcd-binary", str(ETCD.build())),
             *arguments,
         ]
         self._process: subprocess.Popen[bytes] | None = None

@@ -10,7 +10,7 @@ from goqueue.cluster.etcd.endpoints import Endpoints, EtcdOptions
 from goqueue.cluster.etcd.messages import STATUS
 from goqueue.cluster.etcd.port import EtcdFault
 from tests.integration.process import own_host, wait_until
-from tools.etcd.server import build
+from tools.etcd.server import ETCD
 
 
 class EtcdMember:
@@ -25,7 +25,7 @@ class EtcdMember:
 
     def start(self, initial_cluster: str) -> None:
         command = [
-            str(build()),
+            str(ETCD.build()),
             *("--name", self.name, "--data-dir", str(self._directory), "--log-level", "warn"),
             *("--listen-client-urls", self.url, "--advertise-client-urls", self.url),
             *("--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url),

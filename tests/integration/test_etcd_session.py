@@ -17,7 +17,7 @@ from goqueue.cluster.etcd.versions import ask_versions, check_versions
 from goqueue.cluster.session import Session
 from goqueue.runtime.clock import LoopClock
 from tests.integration.etcd_members import Etcds
-from tools.etcd.server import version
+from tools.etcd.server import ETCD
 
 FAR_S = 60.0
 
@@ -120,7 +120,7 @@ def test_a_member_that_stands_still_costs_no_session(three: Etcds) -> None:
 def test_every_member_is_asked_for_its_version_and_one_that_is_down_stops_nobody(three: Etcds) -> None:
     one = EtcdOptions((three.endpoints[0],))
     versions = ask_versions(one)
-    assert versions == dict.fromkeys(three.endpoints, version())
+    assert versions == dict.fromkeys(three.endpoints, ETCD.version)
     check_versions(versions)
     three.members[2].signal(signal.SIGKILL)
     assert list(ask_versions(one)) == list(three.endpoints[:2])

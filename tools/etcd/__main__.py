@@ -2,10 +2,11 @@
 
 import sys
 
-from tools.etcd.server import NotBuilt, build
+from tools.etcd.server import ETCD
+from tools.golang import NotBuilt
 
 try:
-    print(build(say=lambda words: print(f"etcd: {words}", file=sys.stderr, flush=True)))
+    print(ETCD.build(say=lambda words: print(f"etcd: {words}", file=sys.stderr, flush=True)))
 except NotBuilt as error:
     print(f"etcd: {error}", file=sys.stderr)
     sys.exit(1)

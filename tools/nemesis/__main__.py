@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from tools.etcd.server import build
+from tools.etcd.server import ETCD
 from tools.nemesis.changes import read_changes
 from tools.nemesis.enclosure import WITH_PARENT, cannot_enclose, furnish, run_enclosed
 from tools.nemesis.ending import end_all, keep_stacks, keep_states, last_words
@@ -91,7 +91,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, folder {folder}", flush=True)
     if given.nodes > 1:
-        build(say=print)  # while there is a network
+        ETCD.build(say=print)  # while there is a network
     why_not = "--no-root" if given.no_root else cannot_enclose()
     if why_not:
         print(f"no namespaces ({why_not}): cuts are made by a forwarder, and there are no disks of our own", flush=True)

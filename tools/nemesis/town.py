@@ -69,9 +69,9 @@ class Town:
     def _make_etcd(
         self, folder: Path, hosts: Sequence[str], behind: Sequence[str], prefixes: Sequence[list[str]]
     ) -> None:
-        from tools.etcd.server import build
+        from tools.etcd.server import ETCD
 
-        binary = build(say=print)
+        binary = ETCD.build(say=print)
         for number in range(len(hosts)):
             place = folder / f"etcd-{number}"
             self.etcd.append(EtcdMember(number, place, binary, hosts, behind[number], prefix=prefixes[number]))

@@ -202,8 +202,16 @@ def _reach(broker: Broker) -> AdminClient:
 
 
 def _durability(admin: AdminClient, topic: str) -> str | None:
+    """Of a topic that was just made: Kafka knows it a moment after it said so."""
     resource = ConfigResource(RESOURCE_TOPIC, topic)
-    answer = admin.describe_configs([resource], request_timeout=ANSWER_S_MAX)[resource]
+    deadline_s = time.monotonic() + ANSWER_S_MAX
+    while True:
+        answer = admin.describe_configs([resource], request_timeout=ANSWER_S_MAX)[resource]
+        error = answer.exception()
+        is_unknown = isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        if not is_unknown or time.monotonic() > deadline_s:
+            break
+        time.sleep(STEP_S)
     entry = _wait(answer, "cannot read the options of a topic").get("durability")
     return None if entry is None else str(entry.value)
 
