@@ -81,7 +81,9 @@ RULES: Mapping[str, Rules] = {
         claims={"submit": (TOPIC, GROUP)},
     ),
     "receiver": Rules(
-        tenants=frozenset({"give_back", "is_asked", "measure", "open", "read", "receive", "receive_plain", "settle_runs"}),
+        tenants=frozenset(
+            {"give_back", "is_asked", "measure", "open", "read", "receive", "receive_plain", "settle_runs"}
+        ),
         claims={"receive": (TOPIC, GROUP), "receive_plain": (TOPIC, GROUP)},
     ),
     "settler": Rules(

@@ -1,6 +1,7 @@
-"""ShareFetch and ShareAcknowledge: acknowledge first, then lease what is ready in the partitions of the session. What is
-plain is leased and read while the acknowledgements become durable, and the answer leaves when they are: so the event
-loop has next to nothing left to do when it wakes up for that.
+"""ShareFetch and ShareAcknowledge: acknowledge first, then lease what is ready in the partitions of the session.
+
+What is plain is leased and read while the acknowledgements become durable, and the answer leaves when they are: so the
+event loop has next to nothing left to do when it wakes up for that.
 
 Records are sent in the batches in which they lie in the log; `acquired_records` names those of them that were leased,
 and clients show no others.
