@@ -242,9 +242,12 @@ def test_who_waits_for_a_sync_is_called_in_the_same_turn_when_all_logs_were_told
     def look() -> None:
         seen.append([log.synced_offset for log in logs])
 
+    def synced(log: Log) -> None:
+        defer(look)
+
     for log in logs:
         committer.add(log)
-        log.on_synced = lambda log: defer(look)
+        log.on_synced = synced
         append(log, batch(b"x"))
     committer.run_once()
     (tell,) = owner.calls
