@@ -225,7 +225,7 @@ class Node:
             defaults=settings.topic_defaults(),
             disk_reserve_bytes=settings.disk_reserve_bytes,
             sync_interval_ms=settings.sync_interval_ms,
-            defer=self._clock.call_soon,
+            defer=self._commits.committer.after_telling(self._clock.call_soon),
         )
         self._replicas.side_by_side = self._crew
         self._compactions = Compactions(self._replicas, self._settled, self._compact)

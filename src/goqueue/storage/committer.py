@@ -13,6 +13,7 @@ from threading import Condition, Lock, Thread
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
 from goqueue.storage.pending_sync import PendingSync
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.histogram import Histogram
 
 SYNCS_AT_ONCE = 8
@@ -65,6 +66,8 @@ class Committer:
         self._stopped = False
         self._finished: list[Finished] = []
         """Since the owner was last told."""
+        self._afterwards: list[Callable[[], None]] | None = None
+        """While the owner is told: what is to follow."""
         self.syncs_s = Histogram()
         """How long those took that succeeded; told in the thread that owns the logs."""
 
@@ -182,8 +185,26 @@ class Committer:
     def _tell(self) -> None:
         with self._lock:
             finished, self._finished = self._finished, []
-        for log, pending, result in finished:
-            self._finish(log, pending, result)
+        calls: list[Callable[[], None]] = []
+        self._afterwards = calls
+        try:
+            for log, pending, result in finished:
+                self._finish(log, pending, result)
+        finally:
+            self._afterwards = None
+        call_each(calls)
+
+    def after_telling(self, soon: Defer) -> Defer:
+        """What runs a callable when all logs of this delivery were told, in the same turn of the event loop: whoever
+        waits for a sync need not wait for a turn more. Else, `soon`. For the thread that owns the logs."""
+
+        def defer(call: Callable[[], None]) -> object:
+            if self._afterwards is None:
+                return soon(call)
+            self._afterwards.append(call)
+            return None
+
+        return defer
 
     def _finish(self, log: Log, pending: PendingSync, result: float | Exception) -> None:
         try:

@@ -95,7 +95,7 @@ class MemoryNode:
             defaults=TopicOptions(),
             disk_reserve_bytes=0,
             sync_interval_ms=SYNC_INTERVAL_MS,
-            defer=clock.call_soon,
+            defer=committer.after_telling(clock.call_soon),
         )
         self._assembly: Assembly | None = None
 

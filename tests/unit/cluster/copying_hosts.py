@@ -59,7 +59,7 @@ class CopyingHost(Host):
             defaults=TopicOptions(),
             disk_reserve_bytes=0,
             sync_interval_ms=1000,
-            defer=clock.call_soon,
+            defer=committer.after_telling(clock.call_soon),
         )
         self.replicas.seat = Seat(self.node_id, self._incarnation)
         self.copies = Copies(self.replicas, clock)

@@ -230,3 +230,50 @@ def test_a_removed_log_is_not_synced_any_more() -> None:
         append(log, batch(b"x"))
         committer.remove(log)
     assert not committer.run_once()
+
+
+def test_who_waits_for_a_sync_is_called_in_the_same_turn_when_all_logs_were_told() -> None:
+    owner, logs = Owner(), make(MemoryDisk(), 3)
+    committer = Committer(owner.deliver, lambda: 0)
+    later: list[Callable[[], None]] = []
+    defer = committer.after_telling(later.append)
+    seen: list[list[int]] = []
+
+    def look() -> None:
+        seen.append([log.synced_offset for log in logs])
+
+    def synced(log: Log) -> None:
+        defer(look)
+
+    for log in logs:
+        committer.add(log)
+        log.on_synced = synced
+        append(log, batch(b"x"))
+    committer.run_once()
+    (tell,) = owner.calls
+    tell()
+    assert (seen, later) == ([[1, 1, 1]] * 3, [])
+    defer(look)
+    assert later == [look]
+
+
+def test_a_fault_of_one_who_waited_keeps_nobody_else_from_being_called_and_poisons_no_log() -> None:
+    owner, (log,) = Owner(), make(MemoryDisk(), 1)
+    committer = Committer(owner.deliver, lambda: 0)
+    called: list[str] = []
+    defer = committer.after_telling(lambda call: None)
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    def synced(log: Log) -> None:
+        defer(fail)
+        defer(lambda: called.append("second"))
+
+    committer.add(log)
+    log.on_synced = synced
+    append(log, batch(b"x"))
+    committer.run_once()
+    with pytest.raises(ZeroDivisionError):
+        owner.calls[0]()
+    assert (called, log.failure, log.synced_offset) == (["second"], None, 1)

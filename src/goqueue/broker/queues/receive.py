@@ -58,13 +58,9 @@ class Receiver:
 
     def receive_here(self, request: ReceiveRequest, on_leased: OnLeased) -> Parked | None:
         """As `receive`, from partitions that this node leads."""
-        if not request.is_member and self.queues.is_stream(request.group_id):
-            raise stream_refusal(request.group_id)
-        leased = self._take_at_once(request) if len(request.places) == 1 else None
-        if leased is not None and leased.slices is not None and not request.is_opened:
-            self.meters.received(leased.topic, request.group_id, leased.slices.size_bytes)
-            on_leased([leased])
+        if not request.is_opened and self.receive_plain(request, on_leased):
             return None
+        leased = self._take_at_once(request) if request.is_opened else None
         check_group_id(request.group_id)  # who has leased something has a name that was checked
         self._turn += 1
         receiving = Receiving(self, request, on_leased, self._turn)
@@ -74,8 +70,22 @@ class Receiver:
             receiving.finish([leased])
         return None if receiving.is_over else receiving
 
+    def receive_plain(self, request: ReceiveRequest, on_leased: OnLeased) -> bool:
+        """Answer at once, if it takes no more than what most consumers do, and stores nothing. False: nothing was done.
+        Refused: as `receive`."""
+        leased = self._take_at_once(request)
+        if leased is None or leased.slices is None:
+            return False
+        self.meters.received(leased.topic, request.group_id, leased.slices.size_bytes)
+        on_leased([leased])
+        return True
+
     def _take_at_once(self, request: ReceiveRequest) -> LeasedPlace | None:
         """What most consumers do: take what comes next in one place. None: it takes more than that, or will fail."""
+        if not request.is_member and self.queues.is_stream(request.group_id):
+            raise stream_refusal(request.group_id)
+        if len(request.places) != 1:
+            return None
         ((topic, partition),) = request.places
         place = _new_tuple(Place, (request.group_id, topic, partition))
         try:

@@ -81,8 +81,10 @@ RULES: Mapping[str, Rules] = {
         claims={"submit": (TOPIC, GROUP)},
     ),
     "receiver": Rules(
-        tenants=frozenset({"give_back", "is_asked", "measure", "open", "read", "receive", "settle_runs"}),
-        claims={"receive": (TOPIC, GROUP)},
+        tenants=frozenset(
+            {"give_back", "is_asked", "measure", "open", "read", "receive", "receive_plain", "settle_runs"}
+        ),
+        claims={"receive": (TOPIC, GROUP), "receive_plain": (TOPIC, GROUP)},
     ),
     "settler": Rules(
         tenants=frozenset(

@@ -1,10 +1,14 @@
 """ShareFetch and ShareAcknowledge: acknowledge first, then lease what is ready in the partitions of the session.
 
+What is plain is leased and read while the acknowledgements become durable, and the answer leaves when they are: so the
+event loop has next to nothing left to do when it wakes up for that.
+
 Records are sent in the batches in which they lie in the log; `acquired_records` names those of them that were leased,
 and clients show no others.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
@@ -50,14 +54,19 @@ def handle_share_fetch(request: Request) -> None:
         request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
         return
 
-    def acknowledged(acked: dict[TopicIdPartition, Acked]) -> None:
-        if message.share_session_epoch == CLOSE_EPOCH:
-            request.sessions.share.close(session)
-            request.answer(_Response(request, session, acked).finished())
-        else:
-            _fetch(request, session, acked)
+    if message.share_session_epoch == CLOSE_EPOCH:
 
-    acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=acknowledged)
+        def closed(acked: dict[TopicIdPartition, Acked]) -> None:
+            request.sessions.share.close(session)
+            response = _Response(request, session)
+            response.add_acked(acked)
+            request.answer(response.finished())
+
+        acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=closed)
+        return
+    fetch = _Fetch(request, session)
+    acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=fetch.acknowledged)
+    fetch.take_plain()
 
 
 def handle_share_acknowledge(request: Request) -> None:
@@ -123,50 +132,97 @@ def _renewed_ms(request: Request, session: ShareSession, topics: Iterable[wire.S
     return min((lease_ms_of(request, session.group_id, name) for name in known), default=0)
 
 
-def _fetch(request: Request, session: ShareSession, acked: dict[TopicIdPartition, Acked]) -> None:
-    message: wire.ShareFetchRequest = request.message
-    if session.is_over:
-        _refuse_closed(request)
-        return
-    places, errors = _readable(request, session)
-    has_news = not session.told_errors.issuperset(errors)
-    session.told_errors = frozenset(errors)
-    wants_records = message.max_records > 0 and message.max_bytes > 0 and not message.is_renew_ack
-    wants_records = wants_records and not request.is_in_debt
-    # What is known to be amiss is not told again and again without a pause.
-    wait_ms = 0 if has_news or not wants_records else max(0, min(message.max_wait_ms, MAX_WAIT_MS))
+class _Fetch:
+    """One ShareFetch. Invariant: it is answered once, when its acknowledgements are durable and it has its records, or
+    need not wait for any."""
 
-    def answer(leased: Iterable[LeasedPlace] = ()) -> None:
-        session.on_over = session.on_hurry = None
-        response = _Response(request, session, acked, errors)
-        response.add_leased(leased, places)
-        request.answer(response.finished())
+    def __init__(self, request: Request, session: ShareSession) -> None:
+        self._request = request
+        self._session = session
+        self._acked: dict[TopicIdPartition, Acked] | None = None
+        """None: they are not durable yet."""
+        self._response: _Response | None = None
+        """What was leased before they were."""
 
-    if not wants_records or (not places and not (errors and wait_ms)):
-        answer()
-        return
-    if not places:
-        timer = request.broker.clock.call_after(wait_ms, answer)
-        _wait(request, session, timer.cancel, answer)
-        return
-    receive = ReceiveRequest(
-        group_id=session.group_id,
-        consumer=session.member_id,
-        places=list(places),
-        records_max=min(message.max_records, RECORDS_MAX),
-        bytes_max=min(message.max_bytes, BYTES_MAX),
-        wait_ms=wait_ms,
-        lease_ms=message.gq_lease_ms if message.gq_lease_ms > 0 else None,
-        start=message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
-        is_opened=False,
-    )
-    try:
-        receiving = request.broker.receiver.receive(receive, answer)
-    except Refused as error:  # it has become a consumer group since the session was opened
-        request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
-        return
-    if receiving is not None:
-        _wait(request, session, receiving.cancel, answer)
+    def acknowledged(self, acked: dict[TopicIdPartition, Acked]) -> None:
+        self._acked = acked
+        if self._session.is_over:
+            _refuse_closed(self._request)
+        elif self._response is None:
+            self._fetch(acked)
+        else:
+            self._send(self._response, acked)
+
+    def take_plain(self) -> None:
+        """Lease what can be leased in one step: that stores nothing. Whatever else a fetch may have to do, it does when
+        what is acknowledged in this turn was stored together."""
+        if self._acked is not None or not self._wants_records or self._session.told_errors:
+            return
+        places, errors = _readable(self._request, self._session)
+        if errors or len(places) != 1:
+            return
+
+        def leased(found: Iterable[LeasedPlace]) -> None:
+            self._response = _Response(self._request, self._session)
+            self._response.add_leased(found, places)
+
+        with suppress(Refused):  # it is told when the acknowledgements are
+            self._request.broker.receiver.receive_plain(self._wish(places, 0), leased)
+
+    @property
+    def _wants_records(self) -> bool:
+        message: wire.ShareFetchRequest = self._request.message
+        wants = message.max_records > 0 and message.max_bytes > 0 and not message.is_renew_ack
+        return wants and not self._request.is_in_debt
+
+    def _wish(self, places: Iterable[tuple[str, int]], wait_ms: int) -> ReceiveRequest:
+        message: wire.ShareFetchRequest = self._request.message
+        return ReceiveRequest(
+            group_id=self._session.group_id,
+            consumer=self._session.member_id,
+            places=list(places),
+            records_max=min(message.max_records, RECORDS_MAX),
+            bytes_max=min(message.max_bytes, BYTES_MAX),
+            wait_ms=wait_ms,
+            lease_ms=message.gq_lease_ms if message.gq_lease_ms > 0 else None,
+            start=message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
+            is_opened=False,
+        )
+
+    def _fetch(self, acked: dict[TopicIdPartition, Acked]) -> None:
+        request, session = self._request, self._session
+        places, errors = _readable(request, session)
+        has_news = not session.told_errors.issuperset(errors)
+        session.told_errors = frozenset(errors)
+        wants_records = self._wants_records
+        # What is known to be amiss is not told again and again without a pause.
+        wait_ms = 0 if has_news or not wants_records else max(0, min(request.message.max_wait_ms, MAX_WAIT_MS))
+
+        def answer(leased: Iterable[LeasedPlace] = ()) -> None:
+            session.on_over = session.on_hurry = None
+            response = _Response(request, session, errors)
+            response.add_leased(leased, places)
+            self._send(response, acked)
+
+        if not wants_records or (not places and not (errors and wait_ms)):
+            answer()
+            return
+        if not places:
+            timer = request.broker.clock.call_after(wait_ms, answer)
+            _wait(request, session, timer.cancel, answer)
+            return
+        try:
+            receiving = request.broker.receiver.receive(self._wish(places, wait_ms), answer)
+        except Refused as error:  # it has become a consumer group since the session was opened
+            request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
+            return
+        if receiving is not None:
+            _wait(request, session, receiving.cancel, answer)
+
+    def _send(self, response: "_Response", acked: Mapping[TopicIdPartition, Acked]) -> None:
+        response.add_acked(acked)
+        response.tell_lease()
+        self._request.answer(response.finished())
 
 
 def _wait(request: Request, session: ShareSession, cancel: Callable[[], None], answer: Callable[[], None]) -> None:
@@ -213,22 +269,24 @@ class _Response:
         self,
         request: Request,
         session: ShareSession,
-        acked: Mapping[TopicIdPartition, Acked],
         errors: Errors | None = None,
     ) -> None:
         self._request = request
         self._session = session
+        self._deadlines_ms: list[int] = []
         self._topics: dict[bytes, wire.ShareFetchedTopic] = {}
         self._partitions: dict[TopicIdPartition, wire.ShareFetchedPartition] = {}
         self.message = wire.ShareFetchResponse()
         self._has_failures = False
+        for key, error in (errors or {}).items():
+            self._fail(key, error)
+
+    def add_acked(self, acked: Mapping[TopicIdPartition, Acked]) -> None:
         for key, (code, text, _) in acked.items():
             part = self._part(key)
             if code is not Code.NONE:
                 part.acknowledge_error_code, part.acknowledge_error_message = code, text
                 self._has_failures = True
-        for key, error in (errors or {}).items():
-            self._fail(key, error)
 
     def finished(self) -> wire.ShareFetchResponse:
         if self._has_failures:
@@ -261,21 +319,28 @@ class _Response:
         return True
 
     def add_leased(self, leased: Iterable[LeasedPlace], topic_ids: Mapping[tuple[str, int], bytes]) -> None:
-        broker, leases_ms = self._request.broker, []
-        now_ms = broker.clock.now_ms()
+        broker = self._request.broker
         for one in leased:
             key = (topic_ids[one.topic, one.partition], one.partition)
             if one.error is not None:
                 self._fail(key, one.error)
             elif one.slices is not None and self._may_read(key, one.topic):
                 self._session.leases.took_from(broker.kept(one.topic), one.partition)
-                leases_ms.append(max(0, one.deadline_ms - now_ms))
+                self._deadlines_ms.append(one.deadline_ms)
                 views = [piece.view() for piece in one.slices.slices]
                 part = self._part(key)
                 part.records = views[0] if len(views) == 1 else b"".join(views)
                 part.acquired_records = _acquired(one.slices.runs)
                 self._request.count(CONSUMED, sum(run.last - run.first + 1 for run in one.slices.runs))
-        self.message.acquisition_lock_timeout_ms = min(leases_ms) if leases_ms else broker.topics.defaults.lease_ms
+
+    def tell_lease(self) -> None:
+        """How long the first of what was leased is leased from now on."""
+        broker = self._request.broker
+        if self._deadlines_ms:
+            lease_ms = max(0, min(self._deadlines_ms) - broker.clock.now_ms())
+        else:
+            lease_ms = broker.topics.defaults.lease_ms
+        self.message.acquisition_lock_timeout_ms = lease_ms
 
 
 def _name_leaders(
