@@ -1,5 +1,6 @@
 """What one principal may do, and the view of the broker that it gets for each operation."""
 
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -52,6 +53,8 @@ class Access:
         """Bounded: permissions stand in the tables of operations."""
         self.is_over = False
         """There is no such user or key any more, or what it has shown has ended."""
+        self.counted: Allowance | None = None
+        """By what topics that are made and deleted are counted, where they are."""
         self.kept: dict[str, Any] = {}
         """What APIs remember for this access: gone when the rights change."""
 
@@ -70,7 +73,16 @@ class Access:
                 raise NotAuthenticated(f"{self.principal} is gone, or its credentials have ended")
             scope = Scope(permission, self._rights, self.tenancy, self._on_refused)
             found = self._views[permission] = View(self._broker, scope)
-        return found
+        return found if self.counted is None else found.charged(self.counted)
+
+    def charged(self, client_id: str) -> "Access":
+        """The same, for one request of a client that calls itself so: topics that it makes and deletes are counted."""
+        allowance = self.allowance(client_id)
+        if allowance is None or not allowance.limits_mutations:
+            return self
+        made = copy(self)
+        made.counted = allowance
+        return made
 
     def allowance(self, client_id: str) -> Allowance | None:
         """How much of it, for a client that calls itself so. None: there is no limit."""

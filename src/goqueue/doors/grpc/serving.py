@@ -202,17 +202,18 @@ class Serving:
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer() -> bytes:
                 self._take(context)
-                access = await behaviour.access(context)
+                access = counted = await behaviour.access(context)
 
                 async def work() -> bytes:
                     if spread is None:
-                        return await here(data, access)
-                    return await spread.unary(method, self._decode(kind, data), data, access, peer_of(context))
+                        return await here(data, counted)
+                    return await spread.unary(method, self._decode(kind, data), data, counted, peer_of(context))
 
                 if not self.gate.quotas.are_set:
                     return await behaviour.audited(access, context, kind, data, work)
                 charging = behaviour.charging(access, context)
                 charging.admit(len(data))
+                counted = charging.access
                 return await charging.measured(behaviour.audited(access, context, kind, data, work))
 
             return await self._guarded(name, context, answer)
@@ -274,7 +275,7 @@ class Serving:
                 _, serve_one = behaviour.admitted(access)
                 charging = behaviour.charging(access, context)
                 charging.admit()
-                call = partial(behaviour.call, access)
+                call = lambda: behaviour.call(charging.access)  # noqa: E731  quotas may change
                 requests: Requests[Any] = Requests(charging.read, partial(self._decode, kind), call)
                 await charging.measured(serve_one(requests, _Out(charging.write)))
 

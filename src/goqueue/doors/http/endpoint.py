@@ -155,6 +155,8 @@ class Endpoint:
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.told, host=access.host)
+        if allowance is not None and allowance.limits_mutations:
+            return access, replace(self._call, broker=view.charged(allowance)), allowance
         return access, self._call, allowance
 
     @property

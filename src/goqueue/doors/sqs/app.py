@@ -124,7 +124,7 @@ class SqsApp:
         charged = self._charge(access, target.removeprefix(SERVICE), scope, body, request)
         allowance = charged if CHARGED.get(target.removeprefix(SERVICE)) is CONSUMED else None
         desk = self._desk._replace(naming=naming_of(access.tenancy.tenant, self._desk.naming))
-        call = Call(view, desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
+        call = Call(view.charged(charged), desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         handle: Callable[[], Awaitable[dict[str, Any]]] = partial(action.handle, call, request)
         if self._gate.forwarding is not None:
             handle = partial(spread, self._gate.forwarding, scope, body, action, call, request, handle)
