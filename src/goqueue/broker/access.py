@@ -48,7 +48,7 @@ class Access:
         self.tenancy = tenancy
         """Of the tenant that it acts for."""
         audit = broker.audit
-        self._on_refused = None if audit is None else partial(_note_refusal, audit, principal, host)
+        self._on_refused = None if audit is None else partial(_note_refusal, audit, self.asked(host, "", ""))
         self._views: dict[Permission, View] = {}
         """Bounded: permissions stand in the tables of operations."""
         self.is_over = False
@@ -64,6 +64,11 @@ class Access:
         who = f"{','.join(self.roles)}{ROLES_END}{self.principal}" if self.roles else self.principal
         tenant = self.tenancy.tenant
         return who if tenant == self.home else f"{ACTS}{tenant};{who}"
+
+    def asked(self, host: str, api: str, operation: str, resource: str = "", fields: tuple[str, ...] = ()) -> Asked:
+        """What this one wants, as the audit trail tells it."""
+        tenant = self.tenancy.tenant
+        return Asked(self.principal, host, api, operation, resource, fields, tenant, tenant != self.home)
 
     def view(self, permission: Permission) -> View:
         """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
@@ -102,5 +107,5 @@ class Access:
         self.kept.clear()
 
 
-def _note_refusal(audit: Audit, principal: str, host: str, kind: Kind, operation: Operation, name: str) -> None:
-    audit.note(Asked(principal, host, "", operation.name.lower(), f"{kind} {name}"), Outcome.REFUSED)
+def _note_refusal(audit: Audit, by: Asked, kind: Kind, operation: Operation, name: str) -> None:
+    audit.note(by._replace(operation=operation.name.lower(), resource=f"{kind} {name}"), Outcome.REFUSED)

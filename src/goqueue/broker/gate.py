@@ -21,7 +21,7 @@ from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Pr
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy, tenant_of
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -70,7 +70,7 @@ class Gate:
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
         if broker.audit is not None and logins is not None:
-            logins.on_failed = partial(_note_failure, broker.audit)
+            logins.on_failed = partial(self._note_failure, broker.audit)
         broker.accounts.on_change.append(self._changed)
         self._changed()
         self.clock: Clock = broker.clock
@@ -103,7 +103,7 @@ class Gate:
         """A request that changes nothing, where such are noted."""
         audit = self._broker.audit
         if audit is not None and audit.is_noted(access.principal, permission):
-            audit.note(Asked(access.principal, access.host, api, operation))
+            audit.note(access.asked(access.host, api, operation))
 
     # -- who comes in
 
@@ -209,8 +209,15 @@ class Gate:
             raise NotAuthenticated(f"{ANONYMOUS} is nobody in particular")
         audit, host = self._broker.audit, host_of(connected.peer)
         if audit is not None and audit.notes_logins:
-            audit.note(Asked(principal.name, host, "", LOGIN))
+            audit.note(self._access(principal, host, tenant).asked(host, "", LOGIN))
         return self._access(principal, host, tenant)
+
+    def _note_failure(self, audit: Audit, host: str, name: str) -> None:
+        """A tenant is told of those who tried a name of its own, or a key."""
+        image = self._broker.accounts.image
+        key = image.keys.get(name)
+        tenant = tenant_of(name, image.tenants) if key is None else key.tenant
+        audit.note(Asked(name, host, "", LOGIN, tenant=tenant), Outcome.FAILED)
 
     def bearer(self, text: str, connected: Connected, on_login: OnLogin) -> None:
         assert self.logins is not None
@@ -298,10 +305,6 @@ class Gate:
             given = trusted_rights(image, tenant, self._given)
             rights = given if is_anonymous else rights_of(image, access.principal, access.host, tenant, access.roles)
         access.renew(rights, Tenancy(tenant, image.tenants), is_over=is_over)
-
-
-def _note_failure(audit: Audit, host: str, name: str) -> None:
-    audit.note(Asked(name, host, "", LOGIN), Outcome.FAILED)
 
 
 def _end(reference: ReferenceType[Access]) -> None:

@@ -13,6 +13,7 @@ from goqueue.broker.queues.consumer_leases import ConsumerLeases
 from goqueue.broker.queues.settle import OnSettled, Wanted
 from goqueue.broker.reading.fetch import Fetcher, Got, Limits, Want
 from goqueue.broker.view.accounts import AccountsPort
+from goqueue.broker.view.audit import AuditPort
 from goqueue.broker.view.deputies import GroupsPort, LagPort, LeasesPort, MetricsPort, MovesPort, RecurringPort
 from goqueue.broker.view.fields import with_fields
 from goqueue.broker.view.mutations import MutationsPort
@@ -77,7 +78,7 @@ class View(Broker):
     @property
     def audit(self) -> Any:
         audit = self._broker.audit
-        return None if audit is None else Port(audit, RULES["audit"], self._scope)
+        return None if audit is None else AuditPort(audit, self._scope)
 
     @property
     def leases(self) -> Any:
@@ -135,6 +136,7 @@ class TenantHealth:
         self._scope = scope
         self.is_suspected = health.cluster.is_suspected
         self.refusing_of_late = health.cluster.refusing_of_late
+        self.known_nodes = health.cluster.known_nodes
         self.checks = health.checks
         """Told as pass or fail: what is wrong names topics of all."""
 

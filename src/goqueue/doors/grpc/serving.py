@@ -27,7 +27,6 @@ from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
 from goqueue.doors.grpc.forward import STATUSES, SpreadCalls, ours
 from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.model.access import OPEN, Permission
-from goqueue.model.audit import Asked
 from goqueue.model.credentials import Credentials
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
@@ -140,7 +139,7 @@ class Behaviour:
             return await work()  # which says what is wrong
         names = [str(getattr(asked, each)) for each in NAMES if each in kind.DESCRIPTOR.fields_by_name]
         host = peer_of(context).rpartition(":")[0]
-        return await audit.carry_out(Asked(access.principal, host, "grpc", self._name, " ".join(names)), work)
+        return await audit.carry_out(access.asked(host, "grpc", self._name, " ".join(names)), work)
 
     def call(self, access: Access) -> Call:
         """By the rights that there are now. NotAuthenticated: it is over."""

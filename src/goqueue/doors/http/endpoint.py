@@ -45,7 +45,6 @@ from goqueue.doors.http.forward import BODY, Raw, Spreading
 from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithStatus
 from goqueue.model.access import OPEN
 from goqueue.model.accounts import ANONYMOUS
-from goqueue.model.audit import Asked
 from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
@@ -137,7 +136,7 @@ class Endpoint:
             return work()
         body, resource = arguments.get("body"), " ".join((scope["path"], *named(arguments.values())))
         fields = () if body is None else changed(body)
-        asked = Asked(access.principal, host_of(scope), "http", self._operation.name, resource, fields)
+        asked = access.asked(host_of(scope), "http", self._operation.name, resource, fields)
         return audit.carry_out(asked, work)
 
     async def _admit(self, scope: Scope) -> tuple[Access, Call, Allowance | None]:

@@ -20,7 +20,6 @@ from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import KnownQueues
 from goqueue.model.access import Permission
-from goqueue.model.audit import Asked
 from goqueue.model.credentials import Credentials, NotAuthenticated, WrongSignature
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
@@ -153,7 +152,7 @@ class SqsApp:
             return await handle()
         queue = getattr(request, "queue_name", None) or getattr(request, "queue_url", None) or ""
         host = (scope.get("client") or ("",))[0]
-        return await audit.carry_out(Asked(access.principal, host, "sqs", action, str(queue)), handle)
+        return await audit.carry_out(access.asked(host, "sqs", action, str(queue)), handle)
 
     def _charge(self, access: Access, action: str, scope: Scope, body: bytes, request: Any) -> Allowance | None:
         """By what it is limited. QuotaExceeded: not now."""
