@@ -17,7 +17,7 @@ from goqueue.model.access import ANY_HOST, ROLES, AllRights, NoRights, Permissio
 from goqueue.model.accounts import ANONYMOUS, is_key_id
 from goqueue.model.audit import Asked, Outcome
 from goqueue.model.codes import Code
-from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal
+from goqueue.model.credentials import AccessTooOld, Credentials, NotAuthenticated, OnLogin, Principal
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
@@ -45,10 +45,12 @@ class Gate:
         logins: Logins | None = None,
         *,
         is_closed: bool = False,
+        access_age_ms_max: int = 0,
     ) -> None:
         """Without `logins` whoever comes in has these rights. `is_closed`: everybody has to show who they are, on every
-        listener."""
+        listener. `access_age_ms_max`: nobody is let in by users, keys and rules that are older; 0: by any."""
         self._is_closed = is_closed
+        self._access_age_s_max = access_age_ms_max / 1000
         self.forwarding = forwarding
         """The way to other nodes, in a cluster."""
         self._broker = broker
@@ -207,6 +209,8 @@ class Gate:
         they have shown ends."""
         if principal.name == ANONYMOUS:  # other nodes would take it for one of those whom an open node lets in
             raise NotAuthenticated(f"{ANONYMOUS} is nobody in particular")
+        if self._access_age_s_max and (age_s := self._broker.health.cluster.access_age_s()) > self._access_age_s_max:
+            raise AccessTooOld(age_s)
         audit, host = self._broker.audit, host_of(connected.peer)
         if audit is not None and audit.notes_logins:
             audit.note(self._access(principal, host, tenant).asked(host, "", LOGIN))

@@ -181,7 +181,8 @@ class Node:
         tokens = self._oidc.open()
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret, tokens)
         forwarding = None if self._peering is None else self._peering.spread(broker)
-        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=self._settings.is_closed)
+        age_ms, is_closed = self._settings.access_age_ms_max, self._settings.is_closed
+        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=is_closed, access_age_ms_max=age_ms)
 
     def _read_master_key(self) -> None:
         settings = self._settings
