@@ -207,7 +207,7 @@ METRICS = (
     ),
     # -- the cluster, as this node sees it
     Metric(
-        "goqueue_access_age_seconds",
+        "goqueue_cluster_access_age_seconds",
         GAUGE,
         (),
         "For how long changes of users, keys and rules have not been heard of; 0: they are, or there is no etcd.",
