@@ -5,7 +5,6 @@ import subprocess
 import time
 from pathlib import Path
 
-
 from goqueue.client.sync import Admin
 from goqueue.wire.rest.operations import accounts, quotas
 from tests.certificates import Authority
