@@ -290,6 +290,8 @@ def audit() -> Sample:
         "X",
         2,
         7,
+        "acme",
+        True,
     )
     return Sample("audit", "AuditRecord", record, lambda: msgspec.json.encode(record))
 

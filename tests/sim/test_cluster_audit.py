@@ -1,6 +1,7 @@
 """The audit trails of a closed cluster, asked for through any node."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,11 @@ from goqueue.client import Admin, Security
 from goqueue.client.http import HttpRefused
 from goqueue.node.values import Authentication
 from goqueue.testing import Cluster, cluster
+from goqueue.wire.rest.audit import AuditTrail
+from goqueue.wire.rest.operations.accounts import CREATE_KEY, CREATE_USER
 from goqueue.wire.rest.operations.audit import READ_AUDIT
+from goqueue.wire.rest.operations.tenants import CREATE_TENANT
+from goqueue.wire.rest.operations.topics import DESCRIBE_TOPIC
 
 KEY = f"gqk_k0123456789abcdef_{'5a' * 32}"
 
@@ -42,3 +47,83 @@ def test_any_node_tells_the_trails_of_all_and_names_who_does_not_answer(tmp_path
             await admin.close()
 
     cluster(nodes=3, authentication=Authentication.ON, bootstrap_key_file=first_key).run(scenario)
+
+
+class TwoTenants:
+    """Of a closed cluster of three nodes; their topics are made through each of them."""
+
+    def __init__(self, c: Cluster) -> None:
+        self._c = c
+        self.admins: dict[str, list[Admin]] = {}
+        self._made: list[Admin] = []
+
+    def admin(self, number: int, **security: Any) -> Admin:
+        made = Admin(self._c.node(number).http, security=Security(**security), **self._c.ports)
+        self._made.append(made)
+        return made
+
+    async def close(self) -> None:
+        for each in self._made:
+            await each.close()
+
+    async def make(self, tenant: str) -> None:
+        c = self._c
+        await self.admin(1, api_key=KEY).call(CREATE_TENANT, id=tenant, name=tenant)
+        await c.advance("1s")
+        acting = self.admin(2, api_key=KEY, tenant=tenant)
+        key = (await acting.call(CREATE_KEY, name="first", roles=["admin"])).key
+        await c.advance("1s")
+        await acting.call(CREATE_USER, name="anna", password=f"pencil of {tenant}", roles=["viewer"])
+        await c.advance("1s")
+        self.admins[tenant] = [self.admin(number, api_key=key) for number in (1, 2, 3)]
+        for number, one in enumerate(self.admins[tenant], 1):
+            await one.create_topic(f"secret-of-{tenant}-{number}", partitions=1)
+            await c.advance("1s")
+        with pytest.raises(HttpRefused, match="not allowed"):
+            await self.admin(3, user=f"{tenant}~anna", password=f"pencil of {tenant}").create_topic("refused")
+        with pytest.raises(HttpRefused):
+            await self.admin(2, user=f"{tenant}~anna", password="wrong").call(DESCRIBE_TOPIC, topic="orders")
+
+
+def test_a_tenant_is_told_its_own_entries_of_all_nodes_and_nothing_else(tmp_path: Path) -> None:
+    first_key = tmp_path / "first.key"
+    first_key.write_text(KEY)
+    first_key.chmod(0o600)
+
+    async def scenario(c: Cluster) -> None:
+        await c.settled()
+        both = TwoTenants(c)
+        await both.make("acme")
+        await both.make("bolt")
+        await c.advance("2m")
+        for tenant, other in (("acme", "bolt"), ("bolt", "acme")):
+            for one in both.admins[tenant]:
+                trail = await one.call(READ_AUDIT)
+                assert {each.tenant for each in trail.entries} == {tenant}
+                assert not [each for each in trail.entries if other in f"{each.resource} {each.principal}"]
+                assert KEY.split("_")[1] not in str(trail.entries), "who of the operators it was is not told"
+                _check_told(trail)
+        everything = (await both.admin(1, api_key=KEY).call(READ_AUDIT, limit=1000)).entries
+        assert {each.tenant for each in everything} == {"default", "acme", "bolt"}
+        assert "User:acme~anna" in {each.principal for each in everything}
+        assert len([each for each in everything if each.operation == "create_tenant"]) == 4
+        of_anna = await both.admins["acme"][0].call(READ_AUDIT, principal="User:anna")
+        assert [each.operation for each in of_anna.entries] == ["create_topic", "create_topic", "create"]
+        acting = both.admin(1, api_key=KEY, tenant="bolt")
+        assert {each.tenant for each in (await acting.call(READ_AUDIT)).entries} == {"bolt"}
+        await both.close()
+
+    cluster(nodes=3, authentication=Authentication.ON, bootstrap_key_file=first_key).run(scenario)
+
+
+def _check_told(trail: AuditTrail) -> None:
+    told = [(each.principal.partition(":")[0], each.operation, each.outcome, each.node) for each in trail.entries]
+    assert [each for each in told if each[2] == "done"] == [
+        ("operator", "create_key", "done", 2),
+        ("operator", "create_user", "done", 2),
+        *(("Key", "create_topic", "done", number) for number in (1, 2, 3)),
+    ]
+    assert ("anna", "login", "failed", 2) in told
+    assert ("User", "create", "refused", 3) in told
+    assert all(each.hash_ok for each in trail.entries)
+    assert trail.not_answered == []

@@ -1,6 +1,7 @@
 """What one principal may do, and the view of the broker that it gets for each operation."""
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -58,11 +59,13 @@ class Access:
         self.on_end: dict[Callable[[], None], None] = {}
         """Called when it is over, by what would otherwise go on."""
         audit = broker.audit
-        self._on_refused = None if audit is None else partial(_note_refusal, audit, principal, host)
+        self._on_refused = None if audit is None else partial(_note_refusal, audit, self.asked(host, "", ""))
         self._views: dict[Permission, View] = {}
         """Bounded: permissions stand in the tables of operations."""
         self.is_over = False
         """There is no such user or key any more, or what it has shown has ended."""
+        self.counted: Allowance | None = None
+        """By what topics that are made and deleted are counted, where they are."""
         self.kept: dict[str, Any] = {}
         """What APIs remember for this access: gone when the rights change."""
 
@@ -94,6 +97,11 @@ class Access:
         asked = (each for each in Operation if each is not Operation.ALL)
         return [each for each in asked if self._rights.allows(kind, each, EVERY_NAME)]
 
+    def asked(self, host: str, api: str, operation: str, resource: str = "", fields: tuple[str, ...] = ()) -> Asked:
+        """What this one wants, as the audit trail tells it."""
+        tenant = self.tenancy.tenant
+        return Asked(self.principal, host, api, operation, resource, fields, tenant, tenant != self.home)
+
     def view(self, permission: Permission) -> View:
         """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
         found = self._views.get(permission)
@@ -102,7 +110,16 @@ class Access:
                 raise NotAuthenticated(f"{self.principal} is gone, or its credentials have ended")
             scope = Scope(permission, self._rights, self.tenancy, self._on_refused)
             found = self._views[permission] = View(self._broker, scope)
-        return found
+        return found if self.counted is None else found.charged(self.counted)
+
+    def charged(self, client_id: str) -> "Access":
+        """The same, for one request of a client that calls itself so: topics that it makes and deletes are counted."""
+        allowance = self.allowance(client_id)
+        if allowance is None or not allowance.limits_mutations:
+            return self
+        made = copy(self)
+        made.counted = allowance
+        return made
 
     def allowance(self, client_id: str) -> Allowance | None:
         """How much of it, for a client that calls itself so. None: there is no limit."""
@@ -125,5 +142,5 @@ class Access:
             call_each(calls)
 
 
-def _note_refusal(audit: Audit, principal: str, host: str, kind: Kind, operation: Operation, name: str) -> None:
-    audit.note(Asked(principal, host, "", operation.name.lower(), f"{kind} {name}"), Outcome.REFUSED)
+def _note_refusal(audit: Audit, by: Asked, kind: Kind, operation: Operation, name: str) -> None:
+    audit.note(by._replace(operation=operation.name.lower(), resource=f"{kind} {name}"), Outcome.REFUSED)

@@ -117,6 +117,8 @@ class ClusterWatch:
         self._numbers = 0
         self.session_holds: Callable[[], bool] = lambda: True
         """Whether etcd has heard of this node of late. A node that is its own cluster needs no session."""
+        self.access_age_s: Callable[[], float] = lambda: 0.0
+        """For how long changes of users, keys and rules have not been heard of, in a cluster."""
         self.lead_unclean: LeadUnclean = _refuse
         self.standbys: Callable[[], StandbyCounts] = StandbyCounts
         """Of this node. One that is its own cluster has none."""

@@ -20,12 +20,12 @@ from goqueue.model.access import ANY_HOST, ROLES, AllRights, NoRights, Permissio
 from goqueue.model.accounts import ANONYMOUS, is_key_id
 from goqueue.model.audit import Asked, Outcome
 from goqueue.model.codes import Code
-from goqueue.model.credentials import Credentials, NotAuthenticated, OnLogin, Principal, SessionOver
+from goqueue.model.credentials import AccessTooOld, Credentials, NotAuthenticated, OnLogin, Principal, SessionOver
 from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
 from goqueue.model.sessions import Session
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy
+from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy, tenant_of
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -50,10 +50,12 @@ class Gate:
         logins: Logins | None = None,
         *,
         is_closed: bool = False,
+        access_age_ms_max: int = 0,
     ) -> None:
         """Without `logins` whoever comes in has these rights. `is_closed`: everybody has to show who they are, on every
-        listener."""
+        listener. `access_age_ms_max`: nobody is let in by users, keys and rules that are older; 0: by any."""
         self._is_closed = is_closed
+        self._access_age_s_max = access_age_ms_max / 1000
         self.forwarding = forwarding
         """The way to other nodes, in a cluster."""
         self._broker = broker
@@ -76,7 +78,7 @@ class Gate:
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
         if broker.audit is not None and logins is not None:
-            logins.on_failed = partial(_note_failure, broker.audit)
+            logins.on_failed = partial(self._note_failure, broker.audit)
         broker.accounts.on_change.append(self._changed)
         self._changed()
         self.clock: Clock = broker.clock
@@ -109,7 +111,7 @@ class Gate:
         """A request that changes nothing, where such are noted."""
         audit = self._broker.audit
         if audit is not None and audit.is_noted(access.principal, permission):
-            audit.note(Asked(access.principal, access.host, api, operation))
+            audit.note(access.asked(access.host, api, operation))
 
     # -- who comes in
 
@@ -216,9 +218,11 @@ class Gate:
         they have shown ends."""
         if principal.name == ANONYMOUS:  # other nodes would take it for one of those whom an open node lets in
             raise NotAuthenticated(f"{ANONYMOUS} is nobody in particular")
+        if self._access_age_s_max and (age_s := self._broker.health.cluster.access_age_s()) > self._access_age_s_max:
+            raise AccessTooOld(age_s)
         audit, host = self._broker.audit, host_of(connected.peer)
         if audit is not None and audit.notes_logins:
-            audit.note(Asked(principal.name, host, "", LOGIN))
+            audit.note(self._access(principal, host, tenant).asked(host, "", LOGIN))
         return self._access(principal, host, tenant)
 
     # -- sessions of browsers
@@ -239,17 +243,18 @@ class Gate:
         assert self.logins is not None
         session, host = self.logins.sessions.begin(principal, by_password=by_password), host_of(connected.peer)
         found = self._in_session(session, host, "")
-        self._note_session(found.principal, host, LOG_IN)
+        self._note_session(found, host, LOG_IN)
         return found
 
     def end_session(self, session: Session, connected: Connected, on_reply: OnReply[None], *, is_all: bool) -> None:
         assert self.logins is not None
-        self._note_session(session.principal, host_of(connected.peer), LOG_OUT)
+        host = host_of(connected.peer)
+        self._note_session(self._in_session(session, host, ""), host, LOG_OUT)
         self.logins.sessions.end(session, on_reply, is_all=is_all)
 
-    def _note_session(self, principal: str, host: str, operation: str) -> None:
+    def _note_session(self, access: Access, host: str, operation: str) -> None:
         if self._broker.audit is not None:
-            self._broker.audit.note(Asked(principal, host, "http", operation))
+            self._broker.audit.note(access.asked(host, "http", operation))
 
     def _in_session(self, session: Session, host: str, tenant: str) -> Access:
         assert self.logins is not None
@@ -259,6 +264,13 @@ class Gate:
         found = self._access(Principal(used.principal, used.idle_ms, used.roles), host, tenant, used)
         found.session, found.ends_ms = used, used.idle_ms
         return found
+
+    def _note_failure(self, audit: Audit, host: str, name: str) -> None:
+        """A tenant is told of those who tried a name of its own, or a key."""
+        image = self._broker.accounts.image
+        key = image.keys.get(name)
+        tenant = tenant_of(name, image.tenants) if key is None else key.tenant
+        audit.note(Asked(name, host, "", LOGIN, tenant=tenant), Outcome.FAILED)
 
     def bearer(self, text: str, connected: Connected, on_login: OnLogin) -> None:
         assert self.logins is not None
@@ -349,10 +361,6 @@ class Gate:
             given = trusted_rights(image, tenant, self._given)
             rights = given if is_anonymous else rights_of(image, access.principal, access.host, tenant, access.roles)
         access.renew(rights, Tenancy(tenant, image.tenants), is_over=is_over)
-
-
-def _note_failure(audit: Audit, host: str, name: str) -> None:
-    audit.note(Asked(name, host, "", LOGIN), Outcome.FAILED)
 
 
 def _end(clock: Clock, reference: ReferenceType[Access]) -> None:

@@ -45,6 +45,8 @@ class Session:
         self._now_s = now_s
         self._renewer = renewer
         self._valid_until_s = 0.0
+        self._renewed_s = 0.0
+        """When the last renewal that etcd did was sent."""
         self._heard_s = 0.0
         """When the loop was last known to run."""
         self._is_serving = False
@@ -58,6 +60,7 @@ class Session:
         self.end()
         self.lease = lease
         self._valid_until_s = sent_s + self.ttl_s * VALID_SHARE
+        self._renewed_s = sent_s
         self._beat()
         self._renewer.start(self, lease)
 
@@ -80,6 +83,11 @@ class Session:
         """Nobody can have taken this node's place."""
         return self._now_s() < self._valid_until_s
 
+    def age_s(self) -> float:
+        """Since etcd was last heard of by it; 0 while it is valid. A watch alone may be that of an etcd without its
+        majority, which has nothing new to tell."""
+        return 0.0 if self.is_valid() else self._now_s() - self._renewed_s
+
     def _beat(self) -> None:
         self._heard_s = self._now_s()
         self._timer = self._clock.call_after(HEARTBEAT_MS, self._beat)
@@ -92,6 +100,7 @@ class Session:
     def renewed(self, lease: int, sent_s: float) -> None:
         if lease == self.lease:
             self._valid_until_s = max(self._valid_until_s, sent_s + self.ttl_s * VALID_SHARE)
+            self._renewed_s = max(self._renewed_s, sent_s)
 
     # -- for whoever renews, in the loop
 

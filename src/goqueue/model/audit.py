@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from goqueue.model.tenancy import DEFAULT_TENANT
+
 
 class AuditLevel(StrEnum):
     ADMIN = "admin"
@@ -34,6 +36,10 @@ class Asked(NamedTuple):
     resource: str = ""
     fields: tuple[str, ...] = ()
     """Names of what is changed."""
+    tenant: str = DEFAULT_TENANT
+    """Whose it is: that of who asks, or that they act for."""
+    is_operator: bool = False
+    """Somebody of the default tenant acts for another one."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,6 +62,8 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """How often, in the minute before."""
     change: int = -1
     """Of an outcome: the offset of the record with which the change began."""
+    tenant: str = DEFAULT_TENANT
+    is_operator: bool = False
 
 
 class Recorded(NamedTuple):

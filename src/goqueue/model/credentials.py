@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from goqueue.model.codes import Code
+from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
@@ -13,6 +14,18 @@ from goqueue.model.sessions import Session
 
 NOTHING = Secret("")
 SIGNED = "aws4-hmac-sha256"
+
+
+class AccessTooOld(GoQueueError):
+    """This node has not heard of changes of users, keys and rules for so long that it lets nobody in."""
+
+    retriable = True
+
+    def __init__(self, age_s: float) -> None:
+        super().__init__(
+            f"this node has not reached the metadata store for {age_s:.0f} s: it does not know who may come in; try "
+            "another node, or later"
+        )
 
 
 class NotAuthenticated(Refused):

@@ -29,11 +29,14 @@ class QuotaKey(StrEnum):
     """Of the time of this node's event loop, as Kafka has it of one of its threads."""
     CONNECTION_CREATION_RATE = "connection_creation_rate"
     """Of an address, and of nothing else: new connections (KIP-612)."""
+    CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+    """Partitions that are made or deleted, with their topics or alone (KIP-599)."""
 
 
 PRODUCED, CONSUMED, REQUESTS = QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE, QuotaKey.REQUEST_RATE
 TIME = QuotaKey.REQUEST_PERCENTAGE
 CONNECTIONS = QuotaKey.CONNECTION_CREATION_RATE
+MUTATIONS = QuotaKey.CONTROLLER_MUTATION_RATE
 BYTES = (PRODUCED, CONSUMED)
 
 

@@ -36,6 +36,8 @@ class TenantLimit(StrEnum):
     CONSUME_RATE = "consume_rate_limit"
     PUBLISH_BYTES_RATE = "publish_bytes_rate_limit"
     CONSUME_BYTES_RATE = "consume_bytes_rate_limit"
+    MUTATION_RATE = "controller_mutation_rate"
+    """Partitions that are made or deleted, as Kafka calls it for users."""
     TOPICS = "max_topics"
     PARTITIONS = "max_total_partitions"
     PARTITIONS_OF_TOPIC = "max_partitions_per_topic"

@@ -87,6 +87,14 @@ class IdentitySettings:
         "Connections of clients that are older are closed, after what they have asked for is answered. 0: none is.",
     )
 
+    access_age_ms_max: int = setting(
+        0,
+        duration(at_least=0),
+        "A node of a cluster that has not reached etcd for longer than this lets nobody in, since it does not know who "
+        "was taken out meanwhile; connections that are open stay. 0: it goes on with the users, keys and rules that it "
+        "knows.",
+    )
+
     audit: AuditLevel = setting(
         AuditLevel.ADMIN,
         Choice(AuditLevel),

@@ -183,6 +183,7 @@ class Membership:
         """What this node has is open: it takes part in the work of the cluster from now on."""
         self.session.serve()
         watch.session_holds = self.session.is_valid
+        watch.access_age_s = lambda: max(self._store.age_s(), self.session.age_s())
         watch.metadata_faults = lambda: self.controller.faults
         watch.metadata_skipped = lambda: self.controller.mirror.skipped_facts
         watch.halted = lambda: self.controller.mirror.cluster.halted

@@ -183,7 +183,8 @@ class Node:
         if tokens is not None:
             self._oidc.open_code_flow(tokens, logins, self._ports.dice)
         forwarding = None if self._peering is None else self._peering.spread(broker)
-        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=self._settings.is_closed)
+        age_ms, is_closed = self._settings.access_age_ms_max, self._settings.is_closed
+        return Gate(broker, forwarding=forwarding, logins=logins, is_closed=is_closed, access_age_ms_max=age_ms)
 
     def _read_master_key(self) -> None:
         settings = self._settings

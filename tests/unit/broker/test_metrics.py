@@ -164,6 +164,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
         ):
             b.broker.health.cluster.copying = lambda: Copying(3, 1, 500, {2: 7})  # of a node that follows another
             b.broker.health.cluster.standbys = lambda: StandbyCounts(33, 1, 20_000)
+            b.broker.health.cluster.access_age_s = lambda: 7.0
             listeners(b.broker.metrics.meters)
             await queue_work(b)
             await b.create_topic("shared", fair_by="header")

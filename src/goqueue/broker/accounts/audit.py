@@ -28,6 +28,9 @@ SUMS_MAX = 1000
 """Different things that are summed up in a minute; beyond them what is alike in all but its name is one."""
 TEXT_MAX = 300
 READ_BYTES = 256 * 1024
+AT_ONCE = 200
+LOOKED_THROUGH_MAX = 100_000
+"""Records, for one question."""
 
 T = TypeVar("T")
 events = get_logger("audit")
@@ -112,7 +115,8 @@ class Audit:
         """One of many, perhaps: those of a minute are one record. Guessing must not fill a disk."""
         key = asked, outcome, code
         if key not in self._sums and len(self._sums) >= SUMS_MAX:
-            key = Asked("", "", asked.api, asked.operation, "others"), outcome, code
+            others = Asked("", "", asked.api, asked.operation, "others", tenant=asked.tenant)
+            key = others, outcome, code
         self._sums[key] = self._sums.get(key, 0) + 1
         if self._timer is None:
             self._timer = self._clock.call_after(SUM_MS, self.flush)
@@ -151,6 +155,8 @@ class Audit:
             code,
             count,
             change,
+            asked.tenant,
+            asked.is_operator,
         )
         value = _encode(record)
         batch = build_batch([(now_ms, None, value, [])])
@@ -169,6 +175,23 @@ class Audit:
         if end > start:
             await self._waited(lambda then: self._when_stored(end - 1, then))
         return start, end
+
+    async def page(
+        self, first: int | None, count: int, is_told: Callable[[AuditRecord], bool]
+    ) -> tuple[int, int, list[Recorded]]:
+        """The bounds, and so many of those that are told: from there on, or the newest. A part of the trail is looked
+        through, in turns: others want to be served, too."""
+        start, end = await self.stored_bounds()
+        found: list[Recorded] = []
+        at, until = max(start, end - AT_ONCE if first is None else first), end
+        for _ in range(LOOKED_THROUGH_MAX // AT_ONCE):
+            turn = [each for each in self.read(at, AT_ONCE) if each.offset < until and is_told(each.record)]
+            found = turn + found if first is None else found + turn
+            if len(found) >= count or (at <= start if first is None else at + AT_ONCE >= end):
+                break
+            at, until = (max(start, at - AT_ONCE), at) if first is None else (at + AT_ONCE, end)
+            await asyncio.sleep(0)
+        return start, end, found[-count:] if first is None else found[:count]
 
     def read(self, first: int, count: int) -> list[Recorded]:
         """So many from there on, the oldest first."""

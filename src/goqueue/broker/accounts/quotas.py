@@ -13,6 +13,7 @@ from goqueue.model.accounts import AccessImage
 from goqueue.model.quotas import (
     CONNECTIONS,
     CONSUMED,
+    MUTATIONS,
     PRODUCED,
     REQUESTS,
     TIME,
@@ -28,12 +29,15 @@ from goqueue.model.tenancy import DEFAULT_TENANT, TenantLimit
 DELAY_MS_MAX = 30_000
 """A client is not told to wait for longer, nor kept waiting. What it owes beyond that stays."""
 BURST_S = 1.0
+BURSTS_S: Mapping[str, float] = {MUTATIONS: 11.0}
+"""Topics are made by scripts, many at once and then none for days. So much is Kafka's default."""
 Rate: TypeAlias = QuotaKey | TenantLimit
 RATES: Mapping[str, Rate] = {
     TenantLimit.PUBLISH_BYTES_RATE: PRODUCED,
     TenantLimit.CONSUME_BYTES_RATE: CONSUMED,
     TenantLimit.PUBLISH_RATE: TenantLimit.PUBLISH_RATE,
     TenantLimit.CONSUME_RATE: TenantLimit.CONSUME_RATE,
+    TenantLimit.MUTATION_RATE: MUTATIONS,
 }
 """Of tenants: what is charged beside the quotas of users and clients."""
 MESSAGES: Mapping[QuotaKey, TenantLimit] = {PRODUCED: TenantLimit.PUBLISH_RATE, CONSUMED: TenantLimit.CONSUME_RATE}
@@ -44,24 +48,25 @@ KEPT_MAX = 10_000
 
 
 class TokenBucket:
-    """So many a second; what was not used lately may be used at once, for one second."""
+    """So many a second; what was not used lately may be used at once, for one second or as long as `burst_s` says."""
 
-    __slots__ = ("__weakref__", "_left", "_seen_s", "rate")
+    __slots__ = ("__weakref__", "_left", "_most", "_seen_s", "rate")
 
-    def __init__(self, rate: float, now_s: float, *, is_empty: bool = False) -> None:
+    def __init__(self, rate: float, now_s: float, burst_s: float = BURST_S, *, is_empty: bool = False) -> None:
         self.rate = rate
-        self._left = 0.0 if is_empty else rate * BURST_S
+        self._most = rate * burst_s
+        self._left = 0.0 if is_empty else self._most
         self._seen_s = now_s
 
     def is_full(self, now_s: float) -> bool:
         """It is as a new one would be."""
-        return self._left + (now_s - self._seen_s) * self.rate >= self.rate * BURST_S
+        return self._left + (now_s - self._seen_s) * self.rate >= self._most
 
     def take(self, amount: float, now_s: float) -> int:
         """How many milliseconds to wait before the next: 0, unless more was taken than there was."""
         passed_s = now_s - self._seen_s
         if passed_s > 0:  # a clock that goes backwards adds nothing
-            self._left = min(self.rate * BURST_S, self._left + passed_s * self.rate)
+            self._left = min(self._most, self._left + passed_s * self.rate)
         self._seen_s = now_s
         self._left -= amount
         return 0 if self._left >= 0 else min(DELAY_MS_MAX, math.ceil(-self._left * 1000 / self.rate))
@@ -102,6 +107,10 @@ class Allowance:
     def measures_time(self) -> bool:
         return TIME in self._buckets
 
+    @property
+    def limits_mutations(self) -> bool:
+        return MUTATIONS in self._buckets
+
     def counts(self, key: QuotaKey) -> bool:
         """Messages that are published or read: their number is limited, beside their bytes."""
         return MESSAGES[key] in self._buckets
@@ -140,11 +149,15 @@ class Allowance:
         """One request, where a client can be told to come back: QuotaExceeded if this, or their number, is used up."""
         keys: tuple[Rate, ...] = (REQUESTS, TIME) if key is None else (REQUESTS, TIME, key, MESSAGES[key])
         for each in keys:
-            owed_ms = self.use(each, 0)
-            if owed_ms:
-                self._on_throttled(each, owed_ms)
-                raise QuotaExceeded(each, self._buckets[each].rate, owed_ms)
+            self.check(each)
         self.use(REQUESTS, 1)
+
+    def check(self, key: Rate) -> None:
+        """QuotaExceeded: it is used up."""
+        owed_ms = self.use(key, 0)
+        if owed_ms:
+            self._on_throttled(key, owed_ms)
+            raise QuotaExceeded(key, self._buckets[key].rate, owed_ms)
 
 
 class Quotas:
@@ -223,7 +236,9 @@ class Quotas:
         bucket = self._buckets.get((key, owner))
         if bucket is None:
             has_room = len(self._kept) < KEPT_MAX or self._make_room()
-            bucket = self._buckets[key, owner] = TokenBucket(rate, self._now_s(), is_empty=not has_room)
+            bucket = self._buckets[key, owner] = TokenBucket(
+                rate, self._now_s(), BURSTS_S.get(key, BURST_S), is_empty=not has_room
+            )
         self._kept.pop(bucket, None)
         self._kept[bucket] = None
         return bucket

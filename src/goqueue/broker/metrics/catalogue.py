@@ -209,6 +209,12 @@ METRICS = (
         True,
     ),
     # -- the cluster, as this node sees it
+    Metric(
+        "goqueue_cluster_access_age_seconds",
+        GAUGE,
+        (),
+        "For how long changes of users, keys and rules have not been heard of; 0: they are, or there is no etcd.",
+    ),
     *(
         Metric(f"goqueue_cluster_{name}", kind, (), words)
         for name, kind, words in (

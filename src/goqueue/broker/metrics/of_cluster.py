@@ -10,6 +10,7 @@ def read_cluster(page: Page, sources: Sources) -> None:
     page.add("goqueue_cluster_nodes", (), counts.nodes)
     page.add("goqueue_cluster_nodes_healthy", (), counts.nodes_alive)
     page.add("goqueue_cluster_session_valid", (), int(watch.session_holds()))
+    page.add("goqueue_cluster_access_age_seconds", (), watch.access_age_s())
     page.add("goqueue_cluster_is_controller", (), int(watch.is_controller))
     page.add("goqueue_cluster_partition_count", (), counts.partitions)
     page.add("goqueue_cluster_offline_partitions", (), counts.offline)

@@ -182,7 +182,6 @@ RULES: Mapping[str, Rules] = {
         )
     ),
     "tenants": Rules(whole=dict.fromkeys(("all", "change", "create", "delete", "find", "usage"), CLUSTER)),
-    "audit": Rules(whole={"read": CLUSTER, "stored_bounds": CLUSTER}),
     "metrics": Rules(
         tenants=frozenset({"is_on", "meters"}), free=frozenset({"is_on", "meters"}), whole={"exposing": CLUSTER}
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from goqueue.broker.accounts.quotas import Allowance
 from goqueue.broker.broker import Broker
 from goqueue.broker.health import Health
 from goqueue.broker.queues.consumer_leases import ConsumerLeases
@@ -15,7 +16,9 @@ from goqueue.broker.reading.fetch_session import FetchSession, OnAnswer
 from goqueue.broker.reading.wants import Limits, Want
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.view.accounts import AccountsPort
+from goqueue.broker.view.audit import AuditPort
 from goqueue.broker.view.deputies import GroupsPort, LagPort, LeasesPort, MetricsPort, MovesPort, RecurringPort
+from goqueue.broker.view.mutations import MutationsPort
 from goqueue.broker.view.ports import Port, not_for_tenants
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
@@ -54,6 +57,17 @@ class View(Broker):
         made = self.__dict__[name] = port(getattr(self._broker, name), RULES[name], self._scope)
         return made
 
+    def charged(
+        self, allowance: Allowance | None, on_delay: Callable[[int], object] | None = None, *, is_strict: bool = True
+    ) -> "View":
+        """The same, for one request of a client whose partitions are counted as it makes and deletes them."""
+        if allowance is None or not allowance.limits_mutations:
+            return self
+        view = object.__new__(View)
+        view.__dict__.update(self.__dict__)
+        view.__dict__["topics"] = MutationsPort(self.topics, allowance, on_delay, is_strict=is_strict)
+        return view
+
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -67,7 +81,7 @@ class View(Broker):
     @property
     def audit(self) -> Any:
         audit = self._broker.audit
-        return None if audit is None else Port(audit, RULES["audit"], self._scope)
+        return None if audit is None else AuditPort(audit, self._scope)
 
     @property
     def leases(self) -> Any:
@@ -125,6 +139,7 @@ class TenantHealth:
         self._scope = scope
         self.is_suspected = health.cluster.is_suspected
         self.refusing_of_late = health.cluster.refusing_of_late
+        self.known_nodes = health.cluster.known_nodes
         self.checks = health.checks
         """Told as pass or fail: what is wrong names topics of all."""
 

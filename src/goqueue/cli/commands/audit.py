@@ -22,6 +22,7 @@ AUDIT = (
                 Shown("NODE", "node", is_number=True),
                 Shown("OFFSET", "offset", is_number=True),
                 Shown("TIME", "at_ms"),
+                Shown("TENANT", "tenant"),
                 Shown("PRINCIPAL", "principal"),
                 Shown("HOST", "host"),
                 Shown("API", "api"),

@@ -21,6 +21,7 @@ _LIMITS = (
     Shown("REQUEST_RATE", "request_rate"),
     Shown("REQUEST_PERCENTAGE", "request_percentage"),
     Shown("CONNECTION_CREATION_RATE", "connection_creation_rate"),
+    Shown("CONTROLLER_MUTATION_RATE", "controller_mutation_rate"),
 )
 
 QUOTAS = (
@@ -35,6 +36,7 @@ QUOTAS = (
             flag("--request-rate", metavar="COUNT", help="requests a second; none: no limit"),
             flag("--request-percentage", metavar="PERCENT", help="of the time of the node's event loop"),
             flag("--connection-creation-rate", metavar="COUNT", help="new connections a second, with --ip"),
+            flag("--controller-mutation-rate", metavar="COUNT", help="partitions a second that are made or deleted"),
         ),
         examples=(
             "goqueue quota set --user alice --producer-byte-rate 1048576",

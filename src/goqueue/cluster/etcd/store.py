@@ -55,6 +55,8 @@ class EtcdStore:
         """Up to here, everything was told."""
         self.unreadable: MetadataUnreadable | None = None
         """Why nothing is decided at the moment."""
+        self._lost_s: float | None = None
+        """Since when changes are not heard of; None: they are."""
 
     def start(self) -> None:
         """Whoever watches is told to list."""
@@ -68,6 +70,10 @@ class EtcdStore:
             timer.cancel()
         self._timers.clear()
         self._unseen.clear()
+
+    def age_s(self) -> float:
+        """For how long changes have not been heard of. That the watch is lost is noticed within some seconds."""
+        return 0.0 if self._lost_s is None else self._clock.monotonic_s() - self._lost_s
 
     # -- the calls of a store
 
@@ -140,8 +146,13 @@ class EtcdStore:
     def _begin_round(self) -> int:
         self._end_watch()
         self._end_watch = lambda: None
+        self._lose_sight()
         self._round += 1
         return self._round
+
+    def _lose_sight(self) -> None:
+        if self._lost_s is None:
+            self._lost_s = self._clock.monotonic_s()
 
     def _list_anew(self) -> None:
         self._begin_round()
@@ -170,6 +181,7 @@ class EtcdStore:
             self._retry_ms = RETRY_MS_MIN
             on_listed(Listing(found.revision, entries))
             if number is not None and not self._is_too_late(number):
+                self._lost_s = None
                 self._seen(found.revision)
                 self._watch(number)
 
@@ -197,6 +209,7 @@ class EtcdStore:
                 self._begin_round()
                 self._later(UNREADABLE_RETRY_MS, self._list_anew)
                 return
+            self._lost_s = None
             if changed:
                 self._on_events(changed)
             self._seen(revision)
@@ -205,6 +218,7 @@ class EtcdStore:
             if number != self._round:
                 return
             self._end_watch = lambda: None
+            self._lose_sight()
             if isinstance(fault, EtcdCompacted):
                 events.info("etcd_history_compacted", revision=self.revision, kept_from=fault.revision)
                 self._list_anew()

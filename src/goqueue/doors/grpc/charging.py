@@ -47,6 +47,11 @@ class Charging:
         """Asked each time: quotas may change while a stream goes on."""
         return self._access.allowance(self._client_id)
 
+    @property
+    def access(self) -> Access:
+        """Which counts what is made and deleted."""
+        return self._access.charged(self._client_id)
+
     def admit(self, size: int = 0) -> None:
         """`size`: of the request, if it is one. QuotaExceeded: not now."""
         allowance = self._allowance

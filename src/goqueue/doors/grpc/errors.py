@@ -9,6 +9,7 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 from goqueue.model.codes import Code
+from goqueue.model.credentials import AccessTooOld
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
     BatchTooLarge,
@@ -105,6 +106,7 @@ OWN: tuple[tuple[type[GoQueueError], Known, str], ...] = (
     (BatchTooLarge, (TOO_MUCH, pb.ERROR_CODE_MESSAGE_TOO_LARGE), "MESSAGE_TOO_LARGE"),
     (NotAssigned, (PRECONDITION, pb.ERROR_CODE_NOT_ASSIGNED), "NOT_ASSIGNED"),
     (NotReached, (UNAVAILABLE, pb.ERROR_CODE_LEADER_NOT_AVAILABLE), "NODE_NOT_REACHED"),
+    (AccessTooOld, (UNAVAILABLE, pb.ERROR_CODE_BROKER_NOT_AVAILABLE), "ACCESS_TOO_OLD"),
     (Indeterminate, (StatusCode.DEADLINE_EXCEEDED, pb.ERROR_CODE_REPLICATION_FAILED), "INDETERMINATE"),
 )
 

@@ -28,7 +28,6 @@ from goqueue.doors.grpc.errors import DETAILS, UNAVAILABLE, GrpcError, status_of
 from goqueue.doors.grpc.forward import STATUSES, SpreadCalls, ours
 from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.model.access import OPEN, Permission
-from goqueue.model.audit import Asked
 from goqueue.model.credentials import Credentials
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
@@ -144,7 +143,7 @@ class Behaviour:
             return await work()  # which says what is wrong
         names = [str(getattr(asked, each)) for each in NAMES if each in kind.DESCRIPTOR.fields_by_name]
         host = peer_of(context).rpartition(":")[0]
-        return await audit.carry_out(Asked(access.principal, host, "grpc", self._name, " ".join(names)), work)
+        return await audit.carry_out(access.asked(host, "grpc", self._name, " ".join(names)), work)
 
     def call(self, access: Access) -> Call:
         """By the rights that there are now. NotAuthenticated: it is over."""
@@ -206,17 +205,18 @@ class Serving:
         async def serve(data: bytes, context: Context) -> bytes:
             async def answer(turn: Turn | None) -> bytes:
                 self._take(context)
-                access = await behaviour.access(context, turn)
+                access = counted = await behaviour.access(context, turn)
 
                 async def work() -> bytes:
                     if spread is None:
-                        return await here(data, access)
-                    return await spread.unary(method, self._decode(kind, data), data, access, peer_of(context))
+                        return await here(data, counted)
+                    return await spread.unary(method, self._decode(kind, data), data, counted, peer_of(context))
 
                 if not self.gate.quotas.are_set:
                     return await behaviour.audited(access, context, kind, data, work)
                 charging = behaviour.charging(access, context, turn)
                 charging.admit(len(data))
+                counted = charging.access
                 return await charging.measured(behaviour.audited(access, context, kind, data, work))
 
             return await self._guarded(name, context, answer)
@@ -279,7 +279,7 @@ class Serving:
                 _, serve_one = behaviour.admitted(access)
                 charging = behaviour.charging(access, context, turn)
                 charging.admit()
-                call = partial(behaviour.call, access)
+                call = lambda: behaviour.call(charging.access)  # noqa: E731  quotas may change
                 requests: Requests[Any] = Requests(charging.read, partial(self._decode, kind), call)
                 await charging.measured(serve_one(requests, _Out(charging.write)))
 

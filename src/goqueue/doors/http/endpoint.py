@@ -47,7 +47,6 @@ from goqueue.doors.http.operation import Elsewhere, Events, Route, Text, WithHea
 from goqueue.doors.http.visit import Visit
 from goqueue.model.access import OPEN
 from goqueue.model.accounts import ANONYMOUS
-from goqueue.model.audit import Asked
 from goqueue.model.credentials import NotAuthenticated, SessionOver
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
@@ -161,7 +160,7 @@ class Endpoint:
             return work()
         body, resource = arguments.get("body"), " ".join((scope["path"], *named(arguments.values())))
         fields = () if body is None else changed(body)
-        asked = Asked(access.principal, host_of(scope), "http", self._operation.name, resource, fields)
+        asked = access.asked(host_of(scope), "http", self._operation.name, resource, fields)
         return audit.carry_out(asked, work)
 
     async def _admit(self, scope: Scope) -> tuple[Access, Call, Allowance | None]:
@@ -181,6 +180,8 @@ class Endpoint:
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.told, host=access.host)
+        if allowance is not None and allowance.limits_mutations:
+            return access, replace(self._call, broker=view.charged(allowance)), allowance
         return access, self._call, allowance
 
     @property

@@ -1,7 +1,7 @@
 """One table from our errors to statuses. Nothing that a client sends may end as a 500."""
 
 from goqueue.model.codes import Code
-from goqueue.model.credentials import NotAuthenticated
+from goqueue.model.credentials import AccessTooOld, NotAuthenticated
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import (
     BatchTooLarge,
@@ -93,6 +93,7 @@ OWN_CODES: tuple[tuple[type[GoQueueError], str, int], ...] = (
     (BatchTooLarge, "MESSAGE_TOO_LARGE", TOO_LARGE),
     (NotAssigned, "NOT_ASSIGNED", FORBIDDEN),
     (NotReached, "NODE_NOT_REACHED", UNAVAILABLE),
+    (AccessTooOld, "ACCESS_TOO_OLD", UNAVAILABLE),
     (Indeterminate, "INDETERMINATE", TIMED_OUT),
 )
 

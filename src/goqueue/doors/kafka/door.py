@@ -26,7 +26,6 @@ from goqueue.doors.kafka.surroundings import Timer
 from goqueue.doors.kafka.tenant_turns import TenantTurns
 from goqueue.doors.kafka.waiting import who_goes
 from goqueue.model.access import OPEN
-from goqueue.model.audit import Asked
 from goqueue.model.codes import Code
 from goqueue.model.credentials import Credentials
 from goqueue.model.errors import GoQueueError
@@ -295,7 +294,7 @@ class KafkaDoor:
 
         host = connection.peer.rpartition(":")[0]
         names = " ".join(names_in(request.message))
-        audit.begin(Asked(access.principal, host, "kafka", type(request.message).__name__, names), begun)
+        audit.begin(access.asked(host, "kafka", type(request.message).__name__, names), begun)
         if not is_begun:
             is_held = True
             connection.hold()

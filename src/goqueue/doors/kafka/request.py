@@ -25,6 +25,8 @@ from goqueue.wire.kafka.frames import RequestHeader, response_frame
 from goqueue.wire.kafka.notation import Message
 
 PRODUCE, FETCH, SHARE_FETCH = 0, 1, 78
+PARTLY_FROM = {19: 6, 20: 5, 37: 3}
+"""Makes and deletes topics and partitions: from this version on a client asks again for those that were too many."""
 PER_TURN = 50
 """Names of a request that are answered before others get their turn: each takes some 10 to 200 us."""
 T = TypeVar("T")
@@ -98,7 +100,10 @@ class Request:
         self._throttle(max(allowance.take(REQUESTS, 1), allowance.owed_ms(TIME)))
         if self.header.api_key == PRODUCE:
             self._throttle(allowance.take(PRODUCED, size))
-        elif self.header.api_key in (FETCH, SHARE_FETCH):
+        elif allowance.limits_mutations:
+            is_strict = self.header.api_version >= PARTLY_FROM.get(self.header.api_key, 0)
+            self.broker = self.broker.charged(allowance, self._throttle, is_strict=is_strict)
+        if self.header.api_key in (FETCH, SHARE_FETCH):
             owed_ms = allowance.owed_ms(CONSUMED)
             self.is_in_debt = owed_ms > 0
             self._throttle(owed_ms)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from goqueue.broker.access import Access
 from goqueue.broker.gate import Gate
 from goqueue.model.codes import Code
-from goqueue.model.credentials import NotAuthenticated, OnLogin, Principal
+from goqueue.model.credentials import AccessTooOld, NotAuthenticated, OnLogin, Principal
 from goqueue.model.errors import GoQueueError
 from goqueue.model.listener import IN_PROCESS, Connected
 from goqueue.model.refusal import Refused
@@ -32,6 +32,8 @@ class Answered(NamedTuple):
     session_lifetime_ms: int = NO_END
     access: Access | None = None
     """Whoever has shown all may do this."""
+    is_for_now: bool = False
+    """It says nothing of what was shown."""
 
 
 OnAnswered = Callable[[Answered], None]
@@ -122,6 +124,9 @@ class SaslExchange:
         try:
             # The connection has a session that ends: what it has asked for by then is still answered.
             access = self._gate.access(principal._replace(expires_ms=0), self.connected, tenant)
+        except AccessTooOld as error:
+            self._mechanism = ""
+            return Answered(Code.SASL_AUTHENTICATION_FAILED, str(error), is_for_now=True)
         except Refused as error:
             return self._failed(str(error))
         self._principal = principal.name

@@ -20,7 +20,6 @@ from goqueue.doors.sqs.forward import Passed, spread
 from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.doors.sqs.queue import KnownQueues
 from goqueue.model.access import Permission
-from goqueue.model.audit import Asked
 from goqueue.model.credentials import Credentials, NotAuthenticated, WrongSignature
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
@@ -131,7 +130,7 @@ class SqsApp:
         charged = self._charge(access, target.removeprefix(SERVICE), scope, body, request)
         allowance = charged if CHARGED.get(target.removeprefix(SERVICE)) is CONSUMED else None
         desk = self._desk._replace(naming=naming_of(access.tenancy.tenant, self._desk.naming))
-        call = Call(view, desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
+        call = Call(view.charged(charged), desk, f"{scope['scheme']}://{host}", lambda: self._gone(scope, receive))
         handle: Callable[[], Awaitable[dict[str, Any]]] = partial(action.handle, call, request)
         if self._gate.forwarding is not None:
             handle = partial(spread, self._gate.forwarding, scope, body, action, call, request, handle)
@@ -160,7 +159,7 @@ class SqsApp:
             return await handle()
         queue = getattr(request, "queue_name", None) or getattr(request, "queue_url", None) or ""
         host = (scope.get("client") or ("",))[0]
-        return await audit.carry_out(Asked(access.principal, host, "sqs", action, str(queue)), handle)
+        return await audit.carry_out(access.asked(host, "sqs", action, str(queue)), handle)
 
     def _charge(self, access: Access, action: str, scope: Scope, body: bytes, request: Any) -> Allowance | None:
         """By what it is limited. QuotaExceeded: not now."""

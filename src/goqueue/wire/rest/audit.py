@@ -22,7 +22,14 @@ class AuditEntry(Reply):
     offset: int
     at_ms: Annotated[int, Meta(description="Milliseconds since 1970")]
     node: int
-    principal: Annotated[str, Meta(description="Who; of a login that failed, the name that was given")]
+    tenant: Annotated[str, Meta(description="Whose it is: of who asked, or that they acted for")]
+    principal: Annotated[
+        str,
+        Meta(
+            description="Who; of a login that failed, the name that was given; `operator`, to a tenant, if it was "
+            "somebody of the tenant default who acted for it"
+        ),
+    ]
     host: Annotated[str, Meta(description="The address that it came from")]
     api: Annotated[str, Meta(description="kafka, http, sqs or grpc; empty where it was any")]
     operation: Annotated[str, Meta(description="As its API calls it, or `login`")]

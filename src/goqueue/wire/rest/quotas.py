@@ -42,6 +42,9 @@ RequestPercentage = Annotated[
 ConnectionRate = Annotated[
     Rate | UnsetType | None, Meta(description="New connections a second, of an address; null: no limit")
 ]
+MutationRate = Annotated[
+    Rate | UnsetType | None, Meta(description="Partitions a second that may be made or deleted; null: no limit")
+]
 
 
 class QuotaChange(Body):
@@ -53,6 +56,7 @@ class QuotaChange(Body):
     request_percentage: RequestPercentage = UNSET
     ip: Address = None
     connection_creation_rate: ConnectionRate = UNSET
+    controller_mutation_rate: MutationRate = UNSET
 
 
 class QuotaQuery(Query):
@@ -70,6 +74,7 @@ class QuotaFacts(Reply):
     request_percentage: Annotated[float | None, Meta(description="Of the time of the node's event loop")]
     ip: Address
     connection_creation_rate: Annotated[float | None, Meta(description="New connections a second, of an address")]
+    controller_mutation_rate: Annotated[float | None, Meta(description="Partitions a second, made or deleted")]
 
 
 class Quotas(Reply):

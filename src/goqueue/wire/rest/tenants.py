@@ -60,6 +60,10 @@ MessageRate = Annotated[
     Annotated[int, Meta(ge=1, le=2**53)] | UnsetType | None,
     Meta(examples=[1000], description="Messages a second, of each node; null: no limit"),
 ]
+PartitionRate = Annotated[
+    Annotated[int, Meta(ge=1, le=2**53)] | UnsetType | None,
+    Meta(examples=[10], description="Partitions a second that are made or deleted, of each node; null: no limit"),
+]
 Number = Annotated[
     Annotated[int, Meta(ge=0, le=10**6)] | UnsetType | None, Meta(examples=[100], description="null: no limit")
 ]
@@ -98,6 +102,7 @@ class TenantQuotaChange(Body):
     max_open_transactions: Shared = UNSET
     max_share_sessions: Shared = UNSET
     max_fetch_sessions: Shared = UNSET
+    controller_mutation_rate: PartitionRate = UNSET
 
 
 class TenantQuotas(Reply):
@@ -122,6 +127,7 @@ class TenantQuotas(Reply):
     max_open_transactions: Annotated[int | None, Meta(description="At each node: begun over HTTP or gRPC and not used")]
     max_share_sessions: Annotated[int | None, Meta(description="To each node: of members of share groups over Kafka")]
     max_fetch_sessions: Annotated[int | None, Meta(description="To each node: of consumers over Kafka")]
+    controller_mutation_rate: Annotated[int | None, Meta(description="Partitions a second, made or deleted")]
 
 
 class TenantUsage(Reply):

@@ -37,6 +37,7 @@ async def test_quotas_are_set_shown_and_taken_away(client: Client) -> None:
         "request_percentage": None,
         "ip": None,
         "connection_creation_rate": None,
+        "controller_mutation_rate": None,
     }
     await client.put("/admin/quotas", user="<default>", client_id="app/1", consumer_byte_rate=7)
     await client.put("/admin/quotas", user="alice", request_rate=None)

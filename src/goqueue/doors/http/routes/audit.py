@@ -16,10 +16,10 @@ async def read_audit(call: Call, query: AuditQuery) -> AuditTrail:
     trail = call.broker.audit
     if trail is None:
         raise HttpError(NOT_FOUND, "NO_AUDIT", "this node is open to everybody: it has no audit trail")
-    start, end = await trail.stored_bounds()
-    first = max(start, end - query.limit) if query.offset is None else query.offset
-    found = [_entry(each) for each in trail.read(first, query.limit) if each.offset < end]
-    entries = [each for each in found if query.principal in (None, each.principal)]
+    start, end, found = await trail.page(
+        query.offset, query.limit, lambda record: query.principal in (None, record.principal)
+    )
+    entries = [_entry(each) for each in found]
     me = call.broker.identity.node_id
     others = [] if query.node is not None else [each for each in call.broker.cluster.known_nodes() if each != me]
     return AuditTrail(
@@ -38,6 +38,7 @@ def _entry(kept: Recorded) -> AuditEntry:
         offset=kept.offset,
         at_ms=record.at_ms,
         node=record.node,
+        tenant=record.tenant,
         principal=record.principal,
         host=record.host,
         api=record.api,

@@ -16,6 +16,8 @@ from goqueue.wire.kafka.messages import acls as wire
 
 ANY = 1
 KINDS = {2: Kind.TOPIC, 3: Kind.GROUP, 4: Kind.CLUSTER, 5: Kind.TRANSACTIONAL_ID}
+OF_TOKENS = (6, 7)
+"""DELEGATION_TOKEN and USER: who may see delegation tokens, and make them for others. There are none here."""
 NUMBERS = {kind: number for number, kind in KINDS.items()}
 MATCH, LITERAL, PREFIXED = 2, 3, 4
 DENY, ALLOW = 2, 3
@@ -95,6 +97,9 @@ def _told(rule: Rule) -> wire.DeleteAclsMatchingAcl:
 
 
 def _rule(rule_id: str, each: wire.AclCreation) -> Rule:
+    if each.resource_type in OF_TOKENS:
+        words = "there are no delegation tokens here, so rules about them (of users, or of tokens) would allow nothing"
+        raise Refused(Code.INVALID_REQUEST, words)
     kind = KINDS.get(each.resource_type)
     is_known = kind is not None and each.operation in Operation.__members__.values()
     if kind is None or not is_known or each.permission_type not in (DENY, ALLOW):

@@ -136,6 +136,8 @@ def _create(request: Request, missing: list[str]) -> None:
         nonlocal waiting
         waiting -= 1
         code = code_of(reply) if isinstance(reply, GoQueueError) else reply.code
+        if code is Code.THROTTLING_QUOTA_EXCEEDED:
+            code = Code.LEADER_NOT_AVAILABLE  # what clients ask again for
         if code not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
             failed[name] = code
         if not waiting:

@@ -41,6 +41,9 @@ def handle_authenticate(request: Request) -> None:
         request.answer(SaslAuthenticateResponse(found.code, found.message, found.auth_bytes, found.session_lifetime_ms))
 
     def refuse(found: Answered) -> None:
+        if found.is_for_now:  # to a client any error is a wrong password, for good: without one it dials again
+            connection.close(found.message or "")
+            return
         answer(found)
         clock.call_after(CLOSE_MS, lambda: connection.close("authentication failed"))
 
