@@ -27,7 +27,7 @@ from benchmarks.peers.redis import Redis
 from benchmarks.peers.system import System
 from tools.debian import NoPackage
 from tools.golang import NotBuilt
-from tools.kafka_tools import NoJars
+from tools.kafka_jars import NoJars
 
 SYSTEMS: tuple[System, ...] = (GoQueue(), Kafka(), Redis(), Nats(), Rabbit("classic"), Rabbit("quorum"))
 OURS = SYSTEMS[0].name

@@ -28,7 +28,8 @@ from goqueue.model.own_version import own_version
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
 from goqueue.wire.kafka.messages import fetch, metadata
-from tools.kafka_tools import find_jars
+from tools.kafka_jars import find_jars
+from tools.kafka_tools import TOOLS
 
 KAFKA_VERSION = "4.3.1"
 HEAP = "1g"
@@ -84,7 +85,7 @@ class Kafka:
     name = "kafka"
 
     def title(self) -> str:
-        find_jars(KAFKA_VERSION)
+        find_jars(TOOLS, KAFKA_VERSION)
         return f"Kafka {KAFKA_VERSION}"
 
     @contextmanager
@@ -92,7 +93,7 @@ class Kafka:
         port, controller = free_ports(2)
         settings = place / "server.properties"
         settings.write_text(PROPERTIES.format(host=HOST, port=port, controller=controller, data=place / "data"))
-        java = ("java", *JVM, "-cp", f"{find_jars(KAFKA_VERSION)}/*")
+        java = ("java", *JVM, "-cp", f"{find_jars(TOOLS, KAFKA_VERSION)}/*")
         layout = ("format", "--standalone", "-t", CLUSTER_ID, "-c", str(settings))
         subprocess.run([*java, "kafka.tools.StorageTool", *layout], check=True, capture_output=True, timeout=60)
         address = f"{HOST}:{port}"

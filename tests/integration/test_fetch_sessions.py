@@ -15,6 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer  # type: ignore[import-untyped]
 from tests.integration.kafka_python_client import QUIET, partition_of
 from tests.integration.process import DEADLINE_S, Node, wait_until
 from tools import kafka_tools
+from tools.kafka_jars import NoJars, find_jars
 
 PARTITIONS = 30
 READ = """
@@ -111,8 +112,8 @@ def test_a_consumer_goes_on_after_its_node_was_killed(own_node: Node, make_topic
 def jars() -> Path:
     """As for Kafka's tools: where they cannot be had, the report says why."""
     try:
-        found = kafka_tools.find_jars()
-    except kafka_tools.NoJars as error:
+        found = find_jars(kafka_tools.TOOLS, kafka_tools.VERSION)
+    except NoJars as error:
         pytest.skip(f"Kafka's own consumer is not tried: {error}")
     if shutil.which("javac") is None:
         pytest.skip("Kafka's own consumer is not tried: this Java has no compiler")
