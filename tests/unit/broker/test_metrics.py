@@ -27,9 +27,8 @@ from goqueue.runtime.standby import StandbyCounts
 from goqueue.telemetry.histogram import LATENCY_S
 from goqueue.telemetry.meters import Meters
 from goqueue.testing import MemoryBroker, broker
-from goqueue.wire.kafka.frames import request_frame
-from goqueue.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.unit.doors.http.door_client import Client, served
+from tests.unit.doors.kafka.fetch_readers import open_sessions
 
 parse_openmetrics: Any = openmetrics_parser.text_string_to_metric_families  # without types
 generate_openmetrics: Any = openmetrics_exposition.generate_latest
@@ -183,7 +182,7 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
             await writer.drain()
             writer.close()
-            consumer = await fetch_sessions(host, int(port))
+            consumer = await open_sessions(host, int(port), OF_CONNECTION_MAX + 1)
             replicas = b._running.node.replicas if b._running else None
             assert replicas is not None
             replicas.disk_reserve_bytes = 1
@@ -213,17 +212,6 @@ def test_everything_in_the_catalogue_is_set_by_something() -> None:
     expected = {f"{each.name}_count" if each.kind == HISTOGRAM else each.name for each in METRICS}
     assert {name for name in expected if not found.get(name)} <= WAITING
     assert {name for name in found if not re.search("_(bucket|sum)$", name)} == expected
-
-
-async def fetch_sessions(host: str, port: int) -> asyncio.StreamWriter:
-    """A connection with one more than it may have."""
-    reader, writer = await asyncio.open_connection(host, port)
-    request = FetchRequest(session_epoch=0, topics=[FetchTopic("orders", partitions=[FetchPartition()])])
-    for number in range(OF_CONNECTION_MAX + 1):
-        for part in request_frame(request, 12, number, None):
-            writer.write(part)  # type: ignore[arg-type]
-        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-    return writer
 
 
 async def _sums(http: httpx.AsyncClient) -> Any:

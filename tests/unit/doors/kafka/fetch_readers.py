@@ -1,5 +1,6 @@
 """Consumers with fetch sessions that speak with a door in process, over virtual time."""
 
+import asyncio
 from typing import Any
 
 from goqueue.doors.kafka.fetch_sessions import FetchSessions
@@ -7,6 +8,7 @@ from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.codes import Code
 from goqueue.records.batch import split
 from goqueue.records.decode import decode
+from goqueue.wire.kafka.frames import request_frame
 from goqueue.wire.kafka.messages.fetch import (
     FetchedPartition,
     FetchPartition,
@@ -101,3 +103,14 @@ def create(house: House, topic: str, partitions: int, topic_id: bytes) -> None:
 
 def fetch_sessions(house: House) -> FetchSessions:
     return house.door.sessions.fetch
+
+
+async def open_sessions(host: str, port: int, count: int) -> asyncio.StreamWriter:
+    """A connection over a network that has asked for so many."""
+    reader, writer = await asyncio.open_connection(host, port)
+    request = FetchRequest(session_epoch=0, topics=[FetchTopic("orders", partitions=[FetchPartition()])])
+    for number in range(count):
+        for part in request_frame(request, 12, number, None):
+            writer.write(part)  # type: ignore[arg-type]
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+    return writer
