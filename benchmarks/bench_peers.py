@@ -19,6 +19,7 @@ from statistics import median
 from typing import NamedTuple, TypeVar
 
 from benchmarks.harness import Row, row, workplace
+from benchmarks.peers import page
 from benchmarks.peers.jetstream import Nats
 from benchmarks.peers.kafka import GoQueue, Kafka
 from benchmarks.peers.loads import BUSY_MAX, CLIENT, FLOW, UNITS, Load, all_loads
@@ -56,8 +57,8 @@ def run() -> list[Row]:
         for system in (*systems[first:], *systems[:first]):
             take_turn(system, choice.loads, seen)
     return [
-        row("rounds, one after the other", float(choice.rounds), "rounds"),
-        row("messages, of the usual number", choice.scale, "of 1"),
+        row(page.ROUNDS, float(choice.rounds), "rounds"),
+        row(page.SCALE, choice.scale, "of 1"),
         *rows_of(seen, titles),
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.peers.loads import CPU, FLOW, UNITS, all_loads
+from benchmarks.peers.loads import CPU, FLOW, SYNC_P50, SYNC_P99, UNITS, all_loads
 from benchmarks.peers.plot import plot
 from benchmarks.report import Run, origin, show
 
@@ -12,6 +12,10 @@ BEGIN = "<!-- made by make bench ONLY=peers -->\n"
 END = "<!-- until here -->\n"
 NOTHING = "Nothing is recorded yet: `make bench ONLY=peers` measures and writes this part.\n"
 PAGE = "comparison.md"
+ROUNDS, SCALE = "rounds, one after the other", "messages, of the usual number"
+"""Rows that tell how it was measured."""
+BARE = (SYNC_P50, SYNC_P99)
+"""Of the disk, and of no broker."""
 CURVES = {
     "connections": ("Publish of 1: broker CPU by connections", "connections, one message in flight on each"),
     "partitions": ("Publish of 1: broker CPU by partitions", "partitions of the topic, 8 connections"),
@@ -53,10 +57,16 @@ def render(runs: Iterable[Run], page: str) -> tuple[str, dict[str, str]]:
     rows = newest["results"]["peers"]
     cells = list(_cells(rows))
     plots = dict(_plots(cells))
-    rounds = show(rows[0]["value"])
-    told = f"{origin(newest)} {rounds} rounds; median (lowest to highest)."
+    told = f"{origin(newest)} Rounds: {_setting(rows, ROUNDS)}; median (lowest to highest)."
+    if _setting(rows, SCALE) != "1":
+        told += f" **A trial with {_setting(rows, SCALE)} of the usual number of messages, which says nothing.**"
     pictures = [f"![{CURVES[name.split('-')[1].split('.')[0]][0]}]({name})" for name in plots]
     return "\n\n".join([before + BEGIN.rstrip(), told, table(cells), *pictures, END + behind]), plots
+
+
+def _setting(rows: Iterable[Mapping[str, object]], name: str) -> str:
+    (found,) = (row for row in rows if row["name"] == name)
+    return show(found["value"])
 
 
 def _cells(rows: Iterable[Mapping[str, object]]) -> Iterable[Cell]:
@@ -74,13 +84,13 @@ def table(cells: Sequence[Cell]) -> str:
     for load, what in dict.fromkeys((cell.load, cell.what) for cell in cells):
         line = {cell.system: cell for cell in cells if (cell.load, cell.what) == (load, what)}
         choose = max if what == FLOW else min
-        best = choose(cell.value for cell in line.values())
+        best = None if what in BARE else choose(cell.value for cell in line.values())
         shown = [_shown(line[system], best) if system in line else "" for system in systems]
         lines.append([load, f"{what}, {UNITS[what]}", *shown])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _shown(cell: Cell, best: float) -> str:
+def _shown(cell: Cell, best: float | None) -> str:
     value = f"**{show(cell.value)}**" if cell.value == best else show(cell.value)
     spread = cell.row.get("spread")
     assert isinstance(spread, list)

@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.bench_peers import ROUNDS, SYSTEMS, choose, rows_of
+from benchmarks.bench_peers import ROUNDS as USUAL_ROUNDS
+from benchmarks.bench_peers import SYSTEMS, choose, rows_of
+from benchmarks.harness import row
 from benchmarks.peers.loads import CPU, FLOW, UNITS, all_loads
-from benchmarks.peers.page import BEGIN, END, NOTHING, render
+from benchmarks.peers.page import BEGIN, END, NOTHING, ROUNDS, SCALE, render
 from benchmarks.peers.plot import plot
 from benchmarks.peers.system import ProcessTree, number_of, numbered, numbered_batches
 from benchmarks.produce_load import Shape
@@ -29,17 +31,16 @@ LOAD = "receive + ack of 1, 8 connections"
 PAGE = f"# Title\n\n{BEGIN}old\n{END}\nthe end\n"
 
 
-def recorded(rows: list[dict[str, object]]) -> Run:
+def recorded(rows: list[dict[str, object]], scale: float = 1.0) -> Run:
     machine = {"cpu": "Abacus", "cores": 2, "memory_bytes": 4 << 30, "kernel": "L", "filesystem": "ext4", "python": "P"}
-    rounds: dict[str, object] = {
-        "name": "rounds",
-        "value": 3.0,
-        "unit": "",
-        "baseline": None,
-        "ratio": None,
-        "aim": None,
+    settings = [row(ROUNDS, 3.0, "rounds"), row(SCALE, scale, "of 1")]
+    return {
+        "date": "2030",
+        "commit": "abc",
+        "dirty": False,
+        "machine": machine,
+        "results": {"peers": [*settings, *rows]},
     }
-    return {"date": "2030", "commit": "abc", "dirty": False, "machine": machine, "results": {"peers": [rounds, *rows]}}
 
 
 def test_the_page_tells_what_is_recorded_and_nothing_else() -> None:
@@ -80,7 +81,9 @@ def test_the_table_has_a_column_for_each_broker_and_the_best_is_bold_whoever_it_
     assert "| work | figure | GoQueue 9 | Redis 7 |" in page
     assert f"| {LOAD} | broker CPU, us/msg | 80 (70 to 90) | **20** |" in page
     assert "| other | broker CPU, us/msg |  | **1** |" in page
-    assert "3 rounds; median (lowest to highest)" in page
+    assert "Rounds: 3; median (lowest to highest)." in page
+    assert "trial" not in page
+    assert "**A trial with 0.1 of" in render([recorded(rows_of(seen, TITLES), 0.1)], PAGE)[0]
     assert plots == {}
     assert render([recorded(rows_of(seen, TITLES))], page)[0] == page
 
@@ -116,7 +119,7 @@ def test_a_plot_is_an_image_with_points_where_the_figures_are() -> None:
 
 def test_the_environment_chooses_brokers_loads_and_rounds() -> None:
     everything = choose({})
-    assert (list(everything.systems), everything.rounds, everything.scale) == (list(SYSTEMS), ROUNDS, 1.0)
+    assert (list(everything.systems), everything.rounds, everything.scale) == (list(SYSTEMS), USUAL_ROUNDS, 1.0)
     some = choose({"PEERS": "redis, goqueue", "PEERS_LOADS": "synced", "PEERS_ROUNDS": "1", "PEERS_SCALE": "0.1"})
     assert [system.name for system in some.systems] == ["goqueue", "redis"]
     assert [load.key for load in some.loads] == ["synced"]
