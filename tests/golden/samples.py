@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from goqueue.broker.tracing.journal import Page
-from goqueue.machines import accounts, group_options, quotas, tenants
+from goqueue.machines import accounts, entries, group_options, quotas, tenants
 from goqueue.machines import controller_facts as controller
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
@@ -47,6 +47,7 @@ LEDGERS: dict[str, Sequence[type[Fact]]] = {
     "delays": delays.DELAY_FACTS,
     "transactions": transactions.TRANSACTION_FACTS,
     "schemas": schemas.SCHEMA_FACTS,
+    "store": entries.ENTRY_FACTS,
 }
 """What each ledger reads and writes today."""
 
@@ -242,6 +243,14 @@ def of_schemas() -> list[Fact]:
     ]
 
 
+def of_store() -> list[Fact]:
+    return [
+        entries.RevisionReached(7),
+        entries.EntryStored(b"/goqueue/goqueue/live/1", b'{"directory": "ab"}', 7, 5, 3),
+        entries.EntryForgotten(b"/goqueue/goqueue/live/1"),
+    ]
+
+
 FACTS: dict[str, Callable[[], list[Fact]]] = {
     "metadata": metadata,
     "groups": groups,
@@ -249,6 +258,7 @@ FACTS: dict[str, Callable[[], list[Fact]]] = {
     "delays": of_delays,
     "transactions": of_transactions,
     "schemas": of_schemas,
+    "store": of_store,
 }
 
 

@@ -117,12 +117,12 @@ class RealPorts:
     def etcd(self, settings: Settings) -> EtcdPorts:
         # grpcio, which a node that is on its own need not load before its door opens.
         from goqueue.cluster.etcd.client import EtcdClient
-        from goqueue.cluster.etcd.renewing import ThreadRenewer, boot_time_s
+        from goqueue.cluster.etcd.renewing import EtcdRenewals, ThreadRenewer, boot_time_s
         from goqueue.cluster.etcd.versions import ask_versions, check_versions
         from goqueue.node.etcd_options import etcd_options
 
         options = etcd_options(settings)
-        client, renewer = EtcdClient(options), ThreadRenewer(options)
+        client, renewer = EtcdClient(options), ThreadRenewer(lambda: EtcdRenewals(options))
         return EtcdPorts(client, renewer, boot_time_s, lambda: check_versions(ask_versions(options)))
 
 
