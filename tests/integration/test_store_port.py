@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from goqueue.cluster.etcd.port import EtcdFault, KeyCompare, KeyPut, KeyValue, Range, Txn
 from tests.integration.etcd_members import Etcds
@@ -31,7 +32,7 @@ def run(store: StoreKind, scenario: Callable[[Asker, Connect], Awaitable[None]])
         async with store.connected() as connect:
             await scenario(Asker(await connect()), connect)
 
-    asyncio.run(go())
+    uvloop.run(go())  # as a node does
 
 
 def test_a_change_is_made_only_if_its_compares_hold(store: StoreKind) -> None:

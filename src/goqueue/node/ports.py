@@ -76,6 +76,10 @@ class NodePorts(Protocol):
     def has_grpc(self) -> bool:
         """grpcio opens its sockets itself: where there are none, there is no gRPC either."""
 
+    @property
+    def shares_ports(self) -> bool:
+        """Other processes listen at the same addresses: the members of one machine."""
+
     def clock(self) -> NodeClock: ...
 
     def commits(self) -> Commits: ...
@@ -91,10 +95,11 @@ class NodePorts(Protocol):
 
 class RealPorts:
     has_grpc = True
+    shares_ports = False
 
     def __init__(self) -> None:
         self.dice = system_dice()
-        self.network = LoopNetwork()
+        self.network = LoopNetwork(shares_ports=self.shares_ports)
         self.boot_id = _boot_id()
 
     def clock(self) -> NodeClock:

@@ -1,5 +1,7 @@
 """`goqueue serve`: the node itself."""
 
+from dataclasses import replace
+
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, EXIT_USAGE, complain
 from goqueue.model.errors import InvalidSettings
@@ -21,7 +23,14 @@ def serve(call: Call) -> int:
     from goqueue.node.process import serve as serve_node
 
     try:
-        serve_node(settings)
+        if settings.processes != 1:
+            from goqueue.node.processes.supervisor import processes_of, supervise
+
+            settings = replace(settings, processes=processes_of(settings))
+        if settings.processes > 1:
+            supervise(settings)
+        else:
+            serve_node(settings)
     except StartFailed as error:
         return complain(f"goqueue: {error}", EXIT_FAILED)
     return 0

@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import cast
 
 from goqueue.cluster.etcd.port import (
     EtcdCompacted,
@@ -141,8 +142,7 @@ class LocalStoreClient(asyncio.Protocol):
     # -- being answered
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # of another class in uvloop
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the shape of a protocol
         self._transport = None

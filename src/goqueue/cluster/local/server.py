@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import cast
 
 from goqueue.cluster.etcd.port import Etcd, EtcdCompacted, EtcdFault, KeyValue, Range, Txn
 from goqueue.cluster.local.messages import (
@@ -31,7 +32,7 @@ events = get_logger("store")
 
 
 class StoreConnection(asyncio.Protocol):
-    """What a member watches ends with its connection. Its leases do not: it may have another connection."""
+    """What a member watches ends with its connection. Its leases end when its process has: see `revoke_all`."""
 
     def __init__(self, store: Etcd, who: str) -> None:
         self._store = store
@@ -40,10 +41,10 @@ class StoreConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._ends: dict[int, Callable[[], None]] = {}
         """How to end each watch."""
+        self._leases: dict[int, None] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # of another class in uvloop
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the shape of a protocol
         self._transport = None
@@ -76,11 +77,23 @@ class StoreConnection(asyncio.Protocol):
                 if (end := self._ends.pop(number, None)) is not None:
                     end()
             case AskGrant():
-                store.grant(asked.ttl_s, partial(self._leased, number))
+                store.grant(asked.ttl_s, partial(self._granted, number))
             case AskRevoke():
+                self._leases.pop(asked.lease, None)
                 store.revoke(asked.lease, lambda fault: self._leased(number, 0 if fault is None else fault))
             case AskRenew():
                 store.renew(asked.lease, partial(self._leased, number))
+
+    def revoke_all(self) -> None:
+        """The process is gone: nobody need wait until its leases end by themselves."""
+        for lease in self._leases:
+            self._store.revoke(lease, lambda fault: None)
+        self._leases.clear()
+
+    def _granted(self, number: int, answer: int | EtcdFault) -> None:
+        if not isinstance(answer, EtcdFault):
+            self._leases[answer] = None
+        self._leased(number, answer)
 
     def _watch(self, asked: AskWatch) -> None:
         number = asked.number
