@@ -179,7 +179,9 @@ class Node:
         self._oidc = Oidc(self._settings, self._ports.aside, broker.clock)
         tokens = self._oidc.open()
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret, tokens)
-        forwarding = None if self._peering is None else self._peering.spread(broker)
+        forwarding = None
+        if self._peering is not None:
+            forwarding = self._peering.spread(broker, shares_ports=self._ports.shares_ports)
         return Gate(broker, forwarding=forwarding, logins=logins, is_closed=self._settings.is_closed)
 
     def _read_master_key(self) -> None:

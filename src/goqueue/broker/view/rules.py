@@ -182,6 +182,8 @@ RULES: Mapping[str, Rules] = {
     "tenants": Rules(whole=dict.fromkeys(("all", "change", "create", "delete", "find", "usage"), CLUSTER)),
     "audit": Rules(whole={"read": CLUSTER, "stored_bounds": CLUSTER}),
     "metrics": Rules(
-        tenants=frozenset({"is_on", "meters"}), free=frozenset({"is_on", "meters"}), whole={"exposing": CLUSTER}
+        tenants=frozenset({"is_on", "meters", "together"}),
+        free=frozenset({"is_on", "meters", "together"}),
+        whole={"exposing": CLUSTER, "others": CLUSTER},
     ),
 }
