@@ -4,10 +4,10 @@ members of one machine share.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from goqueue.cluster.etcd.client import EtcdClient
 from goqueue.cluster.etcd.endpoints import EtcdOptions
@@ -23,6 +23,7 @@ from goqueue.storage.swap import Manifest
 from tests.integration.etcd_members import Etcds
 
 FAR_S = 60.0
+Connect = Callable[[], Awaitable[Etcd]]
 
 
 class Asker:
@@ -74,22 +75,17 @@ class Watched:
                 await self._news.wait()
 
 
-class StoreKind:
-    """`connected`: as many clients of one store as are made while it is there."""
-
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[Callable[[], Any]]:
-        """An async function that gives another client."""
-        raise NotImplementedError
-        yield
+class StoreKind(Protocol):
+    def connected(self) -> AbstractAsyncContextManager[Connect]:
+        """What gives one more client of the same store, while it is there."""
 
 
-class OfEtcd(StoreKind):
+class OfEtcd:
     def __init__(self, etcds: Etcds) -> None:
         self._etcds = etcds
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[Callable[[], Any]]:
+    async def connected(self) -> AsyncIterator[Connect]:
         made: list[EtcdClient] = []
 
         async def connect() -> Etcd:
@@ -103,14 +99,14 @@ class OfEtcd(StoreKind):
                 client.close()
 
 
-class OfSupervisor(StoreKind):
+class OfSupervisor:
     """The store itself, its server and clients, on a real directory and real sockets."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[Callable[[], Any]]:
+    async def connected(self) -> AsyncIterator[Connect]:
         settings = Settings(data_dir=self._directory)
         kept = StoreDirectory(settings, RealDisk(self._directory), RealPorts(), _compact_nothing)
         store = await kept.open(2)

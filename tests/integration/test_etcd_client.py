@@ -82,11 +82,13 @@ def test_a_compacted_history_is_told_as_such(etcd: Etcds) -> None:
 
 def test_no_more_than_sixteen_requests_are_under_way(etcd: Etcds) -> None:
     async def scenario(ask: Asker) -> None:
-        before = len(ask.client._under_way)
+        client = ask.client
+        assert isinstance(client, EtcdClient)
+        before = len(client._under_way)
         asked = [asyncio.ensure_future(ask.put(b"busy/%d" % number, b"")) for number in range(500)]
         most = 0
         while not all(each.done() for each in asked):
-            most = max(most, len(ask.client._under_way))
+            most = max(most, len(client._under_way))
             await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             asked = [each for each in asked if not each.done()] or asked
         assert before == 0

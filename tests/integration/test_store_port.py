@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uvloop
 
 from goqueue.cluster.etcd.port import EtcdFault, KeyCompare, KeyPut, KeyValue, Range, Txn
 from tests.integration.etcd_members import Etcds
-from tests.integration.store_port import Asker, OfEtcd, OfSupervisor, StoreKind, Watched
-
-Connect = Callable[[], Awaitable[Any]]
+from tests.integration.store_port import Asker, Connect, OfEtcd, OfSupervisor, StoreKind, Watched
 
 
 @pytest.fixture(scope="module")

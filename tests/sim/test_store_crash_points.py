@@ -11,11 +11,17 @@ from goqueue.cluster.local.shared_store import SharedStore
 from goqueue.machines.entries import ENTRY_FACTS, Entries
 from goqueue.node.processes.store_directory import KIND, STORE
 from goqueue.replica.companions import LEDGER_OPTIONS
+from goqueue.runtime.aside import Done, Work
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.ledger import Ledger
 from goqueue.testing import MemoryDisk
 from tests.brokers import Parts
 from tests.sim.crashes import Trace, all_images
+
+
+def at_once(work: Work, done: Done) -> None:
+    work()
+    done(None)
 
 
 class Life:
@@ -25,7 +31,7 @@ class Life:
         self.parts = Parts(disk)
         clock = self.parts.clock
         replica = self.parts.replicas.open_ledger(STORE, 0, LEDGER_OPTIONS, clock.now_ms())
-        ledger = Ledger(replica, KIND, ENTRY_FACTS, lambda work, done: (work(), done(None))[1])
+        ledger = Ledger(replica, KIND, ENTRY_FACTS, at_once)
         coordinator: Coordinator[Entries] = Coordinator(KIND, Entries, ledger, clock)
         coordinator.load_now()
         self.store = SharedStore(coordinator, clock)

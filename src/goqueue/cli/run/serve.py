@@ -1,7 +1,5 @@
 """`goqueue serve`: the node itself."""
 
-from dataclasses import replace
-
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_FAILED, EXIT_USAGE, complain
 from goqueue.model.errors import InvalidSettings
@@ -23,14 +21,12 @@ def serve(call: Call) -> int:
     from goqueue.node.process import serve as serve_node
 
     try:
-        if settings.processes != 1:
-            from goqueue.node.processes.supervisor import processes_of, supervise
-
-            settings = replace(settings, processes=processes_of(settings))
-        if settings.processes > 1:
-            supervise(settings)
-        else:
+        if settings.processes == 1:
             serve_node(settings)
+        else:
+            from goqueue.node.processes.supervisor import serve_many
+
+            serve_many(settings)
     except StartFailed as error:
         return complain(f"goqueue: {error}", EXIT_FAILED)
     return 0

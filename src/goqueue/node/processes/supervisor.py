@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from goqueue.node.process import (
     keep_warning,
     may_be_opened,
     say_ready,
+    serve,
     stop_on_signals,
 )
 from goqueue.node.processes.addresses import Addresses
@@ -50,8 +52,13 @@ def processes_of(settings: Settings) -> int:
     return max(len(os.sched_getaffinity(0)), *members, 1)
 
 
-def supervise(settings: Settings) -> None:
-    """Run so many members until SIGINT or SIGTERM; StartFailed if one cannot start."""
+def serve_many(settings: Settings) -> None:
+    """Run as many processes as it says until SIGINT or SIGTERM; StartFailed if one cannot start."""
+    processes = processes_of(settings)
+    if processes == 1:  # a machine with one core
+        serve(replace(settings, processes=1))
+        return
+    settings = replace(settings, processes=processes)
     configure_logs(settings.log_level, settings.log_format)
     uvloop.run(_supervise(settings))
 
@@ -123,14 +130,15 @@ class Supervisor:
         try:
             while starting and not self._stop.is_set():
                 done, _ = await asyncio.wait({*starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                for task in done & starting.keys():
+                for task in [each for each in starting if each in done]:
                     member = starting.pop(task)
                     if why := task.result():
                         if self._stop.is_set():
                             return False
                         raise StartFailed(f"member {member.number} did not start: {why}")
         finally:
-            for task in (stopping, *starting):
+            stopping.cancel()
+            for task in starting:
                 task.cancel()
         return not self._stop.is_set()
 
@@ -158,7 +166,7 @@ class Supervisor:
 
     def _facts(self) -> dict[str, Any]:
         first = self._members[0].facts
-        shared = {name: first[name] for name in ("kafka", "http", "grpc", "metrics") if name in first}
+        shared: dict[str, Any] = {name: first[name] for name in ("kafka", "http", "grpc", "metrics") if name in first}
         members = [
             {
                 "id": each.number,
