@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from benchmarks.harness import Row, row, workplace
 from benchmarks.produce_load import Shape, produce
@@ -112,7 +119,13 @@ def receive_us(made: Broker) -> float:
 
 def _share(made: Broker, topic: str, address: str) -> None:
     here = OwnBroker(address=address, process=made.members[0], directory=made.directory, http=made.http, grpc="")
-    share_load(here, _group_at(address), topic, RECEIVES, 1, MEMBERS)
+    group = _group_at(address)
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(START_S_MAX)
+    share_load(here, group, topic, RECEIVES, 1, MEMBERS)
 
 
 def _group_at(address: str) -> str:
@@ -153,9 +166,9 @@ def broker(processes: int) -> Iterator[Broker]:
         ready = place / "ready.json"
         command = [sys.executable, "-P", "-c", SERVE, "serve", "--dev", "--processes", str(processes)]
         command += ["--kafka", "127.0.0.1:0", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
-        command += ["--data-dir", str(place / "data"), "--ready-file", str(ready)]
+        command += ["--data-dir", str(place / "data"), "--ready-file", str(ready), "--retention-ms", "-1"]
         with (place / "log").open("wb") as log:
-            process = subprocess.Popen(command, stderr=log)
+            process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             told = _ready(process, ready)
             members = told.get("members") or [{"kafka": told["kafka"], "pid": told["pid"]}]
