@@ -7,6 +7,7 @@ from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.others import ask_others
 from goqueue.broker.metrics.metrics import Metrics
+from goqueue.model.again import Again
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Stop
 
@@ -41,13 +42,13 @@ class SpreadMetrics:
         metrics, (tenant, accept) = self._metrics, wanted
         steps = metrics.exposing_of(tenant, accept) if tenant else metrics.exposing(accept)
 
-        def go_on() -> None:
+        def step(again: Again) -> None:
             try:
                 next(steps)
             except StopIteration as end:
                 on_reply(end.value[0])
                 return
-            self._forwarding.clock.call_soon(go_on)
+            self._forwarding.clock.call_soon(again)
 
-        go_on()
+        Again(step)()
         return None
