@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from goqueue.broker.tracing.journal import Page
-from goqueue.machines import accounts, ended_sessions, group_options, quotas, tenants
+from goqueue.machines import accounts, ended_sessions, entries, group_options, quotas, tenants
 from goqueue.machines import controller_facts as controller
 from goqueue.machines.controller_facts import STORED_FACTS as METADATA_FACTS
 from goqueue.machines.delays import facts as delays
@@ -48,6 +48,7 @@ LEDGERS: dict[str, Sequence[type[Fact]]] = {
     "delays": delays.DELAY_FACTS,
     "transactions": transactions.TRANSACTION_FACTS,
     "schemas": schemas.SCHEMA_FACTS,
+    "store": entries.ENTRY_FACTS,
 }
 """What each ledger reads and writes today."""
 
@@ -245,6 +246,14 @@ def of_schemas() -> list[Fact]:
     ]
 
 
+def of_store() -> list[Fact]:
+    return [
+        entries.RevisionReached(7),
+        entries.EntryStored(b"/goqueue/goqueue/live/1", b'{"directory": "ab"}', 7, 5, 3),
+        entries.EntryForgotten(b"/goqueue/goqueue/live/1"),
+    ]
+
+
 FACTS: dict[str, Callable[[], list[Fact]]] = {
     "metadata": metadata,
     "groups": groups,
@@ -252,6 +261,7 @@ FACTS: dict[str, Callable[[], list[Fact]]] = {
     "delays": of_delays,
     "transactions": of_transactions,
     "schemas": of_schemas,
+    "store": of_store,
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from goqueue.machines.controller import Controller
 from goqueue.machines.delays.machine import Delays
 from goqueue.machines.deliveries.machine import Deliveries
+from goqueue.machines.entries import Entries
 from goqueue.machines.groups.commands import GroupOptions
 from goqueue.machines.groups.consumer.facts import CONSUMER_GROUPS
 from goqueue.machines.groups.consumer.kind import consumer_kind
@@ -35,6 +36,7 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "delays": lambda: Delays("reminders", TOPIC_ID, 1),
     "transactions": TransactionMachine,
     "schemas": SchemaMachine,
+    "store": Entries,
 }
 PACKS = "delays"
 """Its snapshots say the same in other facts."""

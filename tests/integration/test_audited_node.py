@@ -9,6 +9,7 @@ import httpx
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from goqueue.model.secret import Secret
+from goqueue.node.bootstrap import FirstAdmin
 from goqueue.node.node import Node
 from goqueue.node.settings import Settings
 from goqueue.testing import MemoryDisk
@@ -46,7 +47,7 @@ async def by_grpc(server: str) -> None:
 def test_changes_refusals_and_failed_logins_of_every_api_are_in_the_trail(tmp_path: Path) -> None:
     async def inside() -> list[dict[str, Any]]:
         settings = Settings(data_dir=tmp_path, kafka=ANY_PORT, http=ANY_PORT, grpc=ANY_PORT)
-        node = Node(settings, MemoryDisk(), compact=never, bootstrap_key=Secret(KEY))
+        node = Node(settings, MemoryDisk(), compact=never, first=FirstAdmin(Secret(KEY)))
         opened = await node.open()
         try:
             async with httpx.AsyncClient(base_url=f"http://{opened.http}") as http:

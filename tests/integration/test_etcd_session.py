@@ -12,7 +12,7 @@ import pytest
 from goqueue.cluster.etcd.client import EtcdClient
 from goqueue.cluster.etcd.endpoints import EtcdOptions
 from goqueue.cluster.etcd.port import EtcdFault
-from goqueue.cluster.etcd.renewing import ThreadRenewer, boot_time_s
+from goqueue.cluster.etcd.renewing import EtcdRenewals, ThreadRenewer, boot_time_s
 from goqueue.cluster.etcd.versions import ask_versions, check_versions
 from goqueue.cluster.session import Session
 from goqueue.runtime.clock import LoopClock
@@ -34,7 +34,7 @@ class Held:
 
     def __init__(self, options: EtcdOptions, ttl_s: int) -> None:
         self.client = EtcdClient(options)
-        self.session = Session(LoopClock(), boot_time_s, ttl_s, ThreadRenewer(options))
+        self.session = Session(LoopClock(), boot_time_s, ttl_s, ThreadRenewer(lambda: EtcdRenewals(options)))
         self.is_lost = asyncio.Event()
         self.session.on_lost = self.is_lost.set
 

@@ -55,7 +55,9 @@ class Steward:
         dice: Dice,
         ledger_options: Mapping[str, str],
         default_factor: int,
+        nodes_expected: int = 1,
     ) -> None:
+        """`nodes_expected`: so many must be there before ledgers are made, so that each gets its part of them."""
         self._controller = controller
         self._mirror: Mirror = controller.mirror
         self._node_id = node_id
@@ -63,6 +65,7 @@ class Steward:
         self._dice = dice
         self._ledger_options = ledger_options
         self._factor = default_factor or FACTOR_WITHOUT_A_WISH
+        self._nodes_expected = nodes_expected
         self._under_way: dict[str, None] = {}
         self._seen_making: dict[bytes, float] = {}
         self._timer: Timer | None = None
@@ -111,7 +114,7 @@ class Steward:
 
     def _wanted(self) -> Iterator[tuple[str, Change[object]]]:
         for name, partitions in self._ledgers():
-            if self._mirror.topic(name) is None:
+            if self._mirror.topic(name) is None and len(self._mirror.nodes) >= self._nodes_expected:
                 yield name, self._controller.changes.make_ledger(name, self._new_ledger(name, partitions))
         now_s = self._clock.monotonic_s()
         making: dict[bytes, float] = {}

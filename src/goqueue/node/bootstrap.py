@@ -35,6 +35,17 @@ class FirstKey(NamedTuple):
     """For a person; never the key itself."""
 
 
+class FirstAdmin(NamedTuple):
+    """Of a node that has no account."""
+
+    key: Secret[str] | None = None
+    """None: it is made."""
+    home: Path | None = None
+    """Where a person looks for it, and asks for another; None: in the data directory."""
+    is_made_here: bool = True
+    """False: another node does it."""
+
+
 @dataclass(frozen=True)
 class Bootstrap:
     settings: Settings
@@ -44,11 +55,13 @@ class Bootstrap:
     """A key, from the environment."""
     secret: Secret[bytes] = Secret(b"")  # noqa: RUF009  it does not change
     """Of the cluster."""
+    home: Path | None = None
+    """Where a person looks for the key, and asks for another; None: the data directory."""
 
     async def run(self) -> FirstKey | None:
         """None: there are accounts, or another node was faster. InvalidSettings: the key that was given cannot be
         used."""
-        reset = self.settings.data_dir / RESET_NAME
+        reset = self._home / RESET_NAME
         is_reset = reset.exists()
         if not is_wanted(self.accounts.image, self.now_ms) and not is_reset:
             return None
@@ -113,7 +126,11 @@ class Bootstrap:
     @property
     def _path(self) -> Path:
         ready = self.settings.ready_file
-        return (self.settings.data_dir if ready is None else ready.parent) / FILE_NAME
+        return (self._home if ready is None else ready.parent) / FILE_NAME
+
+    @property
+    def _home(self) -> Path:
+        return self.home or self.settings.data_dir
 
     def _take_back(self) -> None:
         """What was told is no key."""

@@ -19,8 +19,10 @@ events = get_logger("tls")
 
 
 class Certificates:
-    def __init__(self, rules: tuple[PrincipalRule, ...]) -> None:
+    def __init__(self, rules: tuple[PrincipalRule, ...], *, shares_ports: bool = False) -> None:
+        """`shares_ports`: see `NodePorts`."""
         self._rules = rules
+        self._shares_ports = shares_ports
         self._known: dict[str, ServerTls] = {}
         self._broken: dict[str, str] = {}
         """What was said of files that cannot be used, so that it is said once."""
@@ -41,7 +43,8 @@ class Certificates:
         if plan.files is None:
             return Listening(plan.listener, network)
         tls = self.add(f"{plan.listener.api}/{plan.listener.name}", ServerTls(plan.files, plan.listener.client_auth))
-        return Listening(plan.listener, TlsListening(tls.front, self.handshakes), tls, self._rules)
+        network = TlsListening(tls.front, self.handshakes, shares_ports=self._shares_ports)
+        return Listening(plan.listener, network, tls, self._rules)
 
     def add(self, name: str, tls: ServerTls) -> ServerTls:
         self._known[name] = tls

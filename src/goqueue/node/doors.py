@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from goqueue.broker.broker import Broker
@@ -56,6 +57,7 @@ class Doors:
         self._grpc: GrpcDoor | None = None
         if ports.has_grpc:
             limits = GrpcLimits(settings.grpc_message_bytes_max, settings.grpc_streams_max, age_ms_max=age_ms)
+            limits = replace(limits, shares_ports=ports.shares_ports)
             self._grpc = GrpcDoor(gate, limits, reflection=settings.grpc_reflection is Switch.ON)
         watch_doors(broker, *self._served)
 

@@ -74,6 +74,11 @@ def problems(settings: Settings) -> list[str]:
         if settings.etcd and listener.api is not Api.METRICS and not _can_be_dialed(plan.told):
             where = f"{listener.api}_advertised" if listener.name == NAME else "advertised"
             found.append(f"{listener.api} = {plan.told}: other nodes cannot dial that; say where they can with {where}")
+        if settings.processes != 1 and listener.api is Api.KAFKA and plan.told.host in ANY_ADDRESS:
+            where = "kafka_advertised" if listener.name == NAME else "advertised"
+            found.append(f"kafka = {plan.told}: with several processes clients are told where each of them is; {where}")
+    if settings.etcd and settings.processes != 1:
+        found.append("etcd and processes: one of them; several processes of one machine keep their metadata themselves")
     peer = settings.peer_advertised or settings.peer
     if settings.etcd and not _can_be_dialed(peer):
         found.append(f"peer = {peer}: other nodes cannot dial that; say where they can with peer_advertised")

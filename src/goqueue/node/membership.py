@@ -130,6 +130,7 @@ class Membership:
             dice,
             LEDGER_OPTIONS,
             settings.default_replication_factor,
+            settings.processes,
         )
         self.replication: Replication | None = None
         self.elections: Elections | None = None

@@ -13,22 +13,23 @@ METADATA_PATH = f"{LOGS_NAME}/{METADATA}/0"
 OLD_METADATA = "__metadata"
 
 
-def metadata_fault(disk: Disk) -> str:
+def metadata_fault(disk: Disk, ledger: str = METADATA) -> str:
     """What is wrong with it, for a person; empty: it is whole, or this directory is new."""
-    found = inspect(disk, METADATA_PATH)
+    path = f"{LOGS_NAME}/{ledger}/0"
+    found = inspect(disk, path)
     if found.is_short:
-        return f"{METADATA_PATH}: {found.words()}"
+        return f"{path}: {found.words()}"
     if found.has_segments:
         return ""
-    others = [name for name in disk.list(LOGS_NAME) if name != METADATA and _is_log(name)]
+    others = [name for name in disk.list(LOGS_NAME) if name != ledger and _is_log(name)]
     if not others:
         return ""
     if OLD_METADATA in others:
         return (
             "it was written by an older GoQueue that was not stopped cleanly: start and stop that version once; or"
-            f" {METADATA_PATH} is gone"
+            f" {path} is gone"
         )
-    return f"{METADATA_PATH} is gone, though there are logs of {len(others)} topics and ledgers"
+    return f"{path} is gone, though there are logs of {len(others)} topics and ledgers"
 
 
 def refuse_damaged_metadata(disk: Disk) -> None:

@@ -22,7 +22,7 @@ from goqueue.model.listener import Api
 from goqueue.model.secret import Secret
 from goqueue.node.assembly import Assembly
 from goqueue.node.auditing import open_audit
-from goqueue.node.bootstrap import Bootstrap, FirstKey
+from goqueue.node.bootstrap import Bootstrap, FirstAdmin, FirstKey
 from goqueue.node.certificates import Certificates
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.doors import Doors, opening
@@ -92,11 +92,10 @@ class Node:
         *,
         compact: RunPlan,
         ports: NodePorts | None = None,
-        bootstrap_key: Secret[str] | None = None,
+        first: FirstAdmin | None = None,
     ) -> None:
-        """`bootstrap_key`: of the first admin, for a node that has none."""
         self._settings = settings
-        self._bootstrap_key = bootstrap_key
+        self._first = first or FirstAdmin()
         self.first_key: FirstKey | None = None
         """Where the key of the first admin is, if this start made one."""
         self._disk = disk
@@ -112,7 +111,7 @@ class Node:
         self._replicas: Replicas | None = None
         self._compactions: Compactions | None = None
         self._assembly: Assembly | None = None
-        self._certificates = Certificates(settings.tls_principal_rules)
+        self._certificates = Certificates(settings.tls_principal_rules, shares_ports=self._ports.shares_ports)
         self._doors: Doors | None = None
         self._metrics_export: MetricsExport | None = None
         self._membership: Membership | None = None
@@ -130,7 +129,7 @@ class Node:
         try:
             self._prepare()
             assert self._directory is not None
-            if self._settings.etcd:
+            if self._settings.is_clustered:
                 await self._join()
             else:
                 self._directory.begin_start(is_stopping)
@@ -161,9 +160,9 @@ class Node:
 
     async def _open_doors(self, broker: Broker) -> dict[Api, list[Address]]:
         gate = self._gate(broker)
-        if any(plan.listener.requires_authentication for plan in plans(self._settings)):
+        if self._first.is_made_here and any(plan.listener.requires_authentication for plan in plans(self._settings)):
             assert self._assembly is not None
-            about = self._bootstrap_key, Secret(self._assembly.secret)
+            about = self._first.key, Secret(self._assembly.secret), self._first.home
             bootstrap = Bootstrap(self._settings, broker.accounts, broker.clock.now_ms(), *about)
             self.first_key = await bootstrap.run()
         self._certificates.tell(broker.metrics.meters)
@@ -182,7 +181,9 @@ class Node:
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret, tokens)
         if tokens is not None:
             self._oidc.open_code_flow(tokens, logins, self._ports.dice)
-        forwarding = None if self._peering is None else self._peering.spread(broker)
+        forwarding = None
+        if self._peering is not None:
+            forwarding = self._peering.spread(broker, shares_ports=self._ports.shares_ports)
         age_ms, is_closed = self._settings.access_age_ms_max, self._settings.is_closed
         return Gate(broker, forwarding=forwarding, logins=logins, is_closed=is_closed, access_age_ms_max=age_ms)
 

@@ -7,11 +7,13 @@ from typing import NamedTuple
 from goqueue.model.errors import GoQueueError, NewerFormat, NoDataDirectory
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.bootstrap import RESET_NAME
-from goqueue.node.metadata_check import metadata_fault
+from goqueue.node.metadata_check import METADATA, metadata_fault
+from goqueue.node.processes.store_directory import STORE, member_directory, members_of
 from goqueue.node.repair import Repair, repair
 from goqueue.ports.dice import system_dice
 from goqueue.records.log_files import LOGS_NAME
 from goqueue.storage.data_directory import ASIDE_NAME, LOCK_NAME
+from goqueue.storage.directory_id import load_directory_id
 from goqueue.storage.format_file import refuse_newer
 from goqueue.storage.inspection import inspect
 from goqueue.storage.real_disk import RealDisk
@@ -34,6 +36,20 @@ class Looked(NamedTuple):
 def look_at_logs(directory: Path) -> Looked:
     """Changes nothing, and takes no lock."""
     disk = RealDisk(directory)
+    found = _looked_at(disk)
+    for number in members_of(disk):
+        of_member = _looked_at(RealDisk(directory / member_directory(number)))
+        named = [Fault(f"{member_directory(number)}/{fault.log}", fault.words) for fault in of_member.faults]
+        found = Looked(
+            found.logs + of_member.logs,
+            found.metadata or of_member.metadata,
+            found.faults + named,
+            found.newer or of_member.newer,
+        )
+    return found
+
+
+def _looked_at(disk: RealDisk) -> Looked:
     try:
         refuse_newer(disk)
     except NewerFormat as error:
@@ -53,10 +69,14 @@ def look_at_logs(directory: Path) -> Looked:
         words = "put aside, since it belongs to another topic that had this name; delete it if nobody needs it"
         faults.append(Fault(f"{ASIDE_NAME}/{name}", words))
     try:
-        metadata = metadata_fault(disk)
+        metadata = "" if load_directory_id(disk) is not None else metadata_fault(disk, _metadata_of(disk))
     except (OSError, GoQueueError) as error:
         metadata = f"the metadata cannot be read: {error}"
     return Looked(logs, metadata, faults)
+
+
+def _metadata_of(disk: RealDisk) -> str:
+    return STORE if members_of(disk) else METADATA
 
 
 def _logs(disk: RealDisk) -> Iterator[str]:
@@ -90,4 +110,7 @@ def _check_directory(directory: Path) -> None:
 def repair_directory(directory: Path, now_ms: int, *, is_dry_run: bool) -> Repair:
     """DataDirectoryLocked: a node runs on it. NoDataDirectory: nothing is made in it, not even a lock."""
     _check_directory(directory)
+    if members_of(RealDisk(directory)):
+        words = f"{directory} belongs to several processes, whose metadata cannot be put together: restore a backup"
+        raise NoDataDirectory(words)
     return repair(RealDisk(directory), now_ms, system_dice(), is_dry_run=is_dry_run)

@@ -6,6 +6,7 @@ from ssl import SSLContext
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.forwarding.forwarding import FORWARD, Forwarding
+from goqueue.broker.forwarding.scraping import SpreadMetrics
 from goqueue.broker.forwarding.spread import spread
 from goqueue.cluster.controller import ClusterController
 from goqueue.cluster.peers import Peers
@@ -77,9 +78,11 @@ class Peering:
             self.peers.network_to = PeerDialing(tls).to
         self.door = PeerDoor(node_id, secret, clock, dice, listening)
 
-    def spread(self, broker: Broker) -> Forwarding:
-        """What this node cannot do its broker asks of others, and does for them."""
+    def spread(self, broker: Broker, *, shares_ports: bool) -> Forwarding:
+        """What this node cannot do its broker asks of others, and does for them. `shares_ports`: see `NodePorts`."""
         forwarding = spread(broker, self.peers)
+        if shares_ports:
+            SpreadMetrics(forwarding, broker.metrics)
         self.door.handlers[FORWARD] = forwarding.handle
         return forwarding
 

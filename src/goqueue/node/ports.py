@@ -76,6 +76,10 @@ class NodePorts(Protocol):
     def has_grpc(self) -> bool:
         """grpcio opens its sockets itself: where there are none, there is no gRPC either."""
 
+    @property
+    def shares_ports(self) -> bool:
+        """Other processes listen at the same addresses: the members of one machine."""
+
     def clock(self) -> NodeClock: ...
 
     def commits(self) -> Commits: ...
@@ -91,10 +95,11 @@ class NodePorts(Protocol):
 
 class RealPorts:
     has_grpc = True
+    shares_ports = False
 
     def __init__(self) -> None:
         self.dice = system_dice()
-        self.network = LoopNetwork()
+        self.network = LoopNetwork(shares_ports=self.shares_ports)
         self.boot_id = _boot_id()
 
     def clock(self) -> NodeClock:
@@ -117,12 +122,12 @@ class RealPorts:
     def etcd(self, settings: Settings) -> EtcdPorts:
         # grpcio, which a node that is on its own need not load before its door opens.
         from goqueue.cluster.etcd.client import EtcdClient
-        from goqueue.cluster.etcd.renewing import ThreadRenewer, boot_time_s
+        from goqueue.cluster.etcd.renewing import EtcdRenewals, ThreadRenewer, boot_time_s
         from goqueue.cluster.etcd.versions import ask_versions, check_versions
         from goqueue.node.etcd_options import etcd_options
 
         options = etcd_options(settings)
-        client, renewer = EtcdClient(options), ThreadRenewer(options)
+        client, renewer = EtcdClient(options), ThreadRenewer(lambda: EtcdRenewals(options))
         return EtcdPorts(client, renewer, boot_time_s, lambda: check_versions(ask_versions(options)))
 
 

@@ -6,8 +6,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -16,13 +16,14 @@ import uvloop
 from goqueue.model.errors import CannotJoin, GoQueueError, InvalidSettings
 from goqueue.model.listener import Api
 from goqueue.model.own_version import own_version
-from goqueue.node.bootstrap import FirstKey
+from goqueue.node.bootstrap import FirstAdmin, FirstKey
 from goqueue.node.doors import DoorStaysShut
 from goqueue.node.environment import take_bootstrap_key
 from goqueue.node.freed_memory import keep_freed_memory
 from goqueue.node.listeners import Exposed, exposed, plans, refusal
 from goqueue.node.node import Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
+from goqueue.node.processes.store_directory import refuse_members
 from goqueue.node.settings import Settings
 from goqueue.node.values import Switch
 from goqueue.ports.tls import BadCertificate
@@ -49,48 +50,77 @@ class StartFailed(Exception):
 def serve(settings: Settings) -> None:
     """Run a node in this process until SIGINT or SIGTERM; StartFailed if it cannot start."""
     configure_logs(settings.log_level, settings.log_format)
+    prepare_process()
+    uvloop.run(_serve(settings))
+
+
+def prepare_process() -> None:
+    """For a node that has it to itself."""
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     keep_freed_memory()
     load_codec()
-    uvloop.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
     is_stopping = stop_on_signals(stop)
-    open_to_others = await _may_be_opened(settings)
-    events.info("opening data directory", data_dir=str(settings.data_dir))
+    open_to_others = await may_be_opened(settings)
+    disk = RealDisk(settings.data_dir)
+    with failing_start(settings.data_dir):
+        refuse_members(disk)
     compact = partial(compact_in_process, settings.data_dir)
-    node = Node(settings, RealDisk(settings.data_dir), compact=compact, bootstrap_key=take_bootstrap_key())
+    node = Node(settings, disk, compact=compact, first=FirstAdmin(take_bootstrap_key()))
+    warning = asyncio.create_task(keep_warning(open_to_others))
     try:
-        opened = await node.open(stop, is_stopping)
-    except OpeningStopped:
-        events.info("stopped before all logs were open", data_dir=str(settings.data_dir))
-        return
-    except (DoorStaysShut, CannotJoin, BadCertificate, InvalidSettings) as error:
-        raise StartFailed(str(error)) from error
-    except (GoQueueError, OSError) as error:
-        raise StartFailed(f"cannot open data directory {settings.data_dir}: {_reason(error)}") from error
-    freeze_start()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, node.look_at_certificates)
-    node.broker.metrics.meters.insecure_listeners = len(open_to_others)
-    warning = asyncio.create_task(_keep_warning(open_to_others))
-    try:
-        if not stop.is_set():
-            _announce(settings, opened, node.first_key)
-        await node.run(stop)
+        await run_node(node, settings, stop, is_stopping, lambda opened: _announce(settings, opened, node.first_key))
     finally:
         warning.cancel()
         if settings.ready_file:
             with suppress(OSError):
                 settings.ready_file.unlink()
+
+
+async def run_node(
+    node: Node,
+    settings: Settings,
+    stop: asyncio.Event,
+    is_stopping: Callable[[], bool],
+    announce: Callable[[Opened], None],
+) -> None:
+    """Until `stop`. `announce`: it serves. StartFailed."""
+    events.info("opening data directory", data_dir=str(settings.data_dir))
+    with failing_start(settings.data_dir):
+        try:
+            opened = await node.open(stop, is_stopping)
+        except OpeningStopped:
+            events.info("stopped before all logs were open", data_dir=str(settings.data_dir))
+            return
+    freeze_start()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, node.look_at_certificates)
+    node.broker.metrics.meters.insecure_listeners = sum(1 for each in await exposed(settings) if each.lacks)
+    try:
+        if not stop.is_set():
+            announce(opened)
+        await node.run(stop)
+    finally:
         await node.close()
     events.info("stopped", data_dir=str(settings.data_dir))
 
 
-async def _may_be_opened(settings: Settings) -> list[Exposed]:
+@contextmanager
+def failing_start(data_dir: Path) -> Iterator[None]:
+    """What keeps a node from starting becomes StartFailed."""
+    try:
+        yield
+    except (DoorStaysShut, CannotJoin, BadCertificate, InvalidSettings) as error:
+        raise StartFailed(str(error)) from error
+    except (GoQueueError, OSError) as error:
+        raise StartFailed(f"cannot open data directory {data_dir}: {_reason(error)}") from error
+
+
+async def may_be_opened(settings: Settings) -> list[Exposed]:
     """What is open to others and lacks something. StartFailed: that was not asked for."""
     try:
         found = await exposed(settings)
@@ -102,7 +132,7 @@ async def _may_be_opened(settings: Settings) -> list[Exposed]:
     return [each for each in found if each.lacks]
 
 
-async def _keep_warning(open_to_others: list[Exposed]) -> None:
+async def keep_warning(open_to_others: list[Exposed]) -> None:
     while open_to_others:
         for each in open_to_others:
             events.warning("insecure: others can reach this node", listener=each.where, lacks=each.lacks)
@@ -142,25 +172,24 @@ def stop_on_signals(stop: asyncio.Event) -> Callable[[], bool]:
 
 def _announce(settings: Settings, opened: Opened, first_key: FirstKey | None) -> None:
     data_dir = settings.data_dir.resolve()
-    if settings.ready_file:
-        facts: dict[str, object] = {
-            "pid": os.getpid(),
-            "version": own_version(),
-            "data_dir": str(data_dir),
-            **opened.doors,
-        }
-        if settings.listeners:
-            facts["listeners"] = listened(settings, opened)
-        try:
-            write_ready_file(settings.ready_file, facts)
-        except OSError as error:
-            raise StartFailed(f"cannot write ready file {settings.ready_file}: {error.strerror}") from error
+    say_ready(settings, {**opened.doors, **({"listeners": listened(settings, opened)} if settings.listeners else {})})
     found = {name: value for name, value in opened._asdict().items() if name != "addresses"} | opened.doors
     events.info("ready", data_dir=str(data_dir), **found, listeners=listened(settings, opened))
     if settings.dev is Switch.ON:
         events.warning("--dev: open to everybody on this machine, and to nobody else")
     if resolve_format(settings.log_format, sys.stderr) is LogFormat.CONSOLE:
         sys.stderr.write(_welcome(settings, data_dir, opened, first_key))
+
+
+def say_ready(settings: Settings, facts: Mapping[str, object]) -> None:
+    """To whoever waits for the ready file, if it was asked for."""
+    if settings.ready_file is None:
+        return
+    about = {"pid": os.getpid(), "version": own_version(), "data_dir": str(settings.data_dir.resolve())}
+    try:
+        write_ready_file(settings.ready_file, {**about, **facts})
+    except OSError as error:
+        raise StartFailed(f"cannot write ready file {settings.ready_file}: {error.strerror}") from error
 
 
 def listened(settings: Settings, opened: Opened) -> list[str]:
@@ -181,19 +210,19 @@ def _welcome(settings: Settings, data_dir: Path, opened: Opened, first_key: Firs
         f"GoQueue {own_version()} is running.\n"
         f"  data  {data_dir}: {opened.topics} topics, {opened.messages} messages, "
         f"opened in {opened.seconds} s{failed}\n"
-        f"{dev if settings.dev is Switch.ON else ''}{doors}{_how_to_come_in(settings, opened, first_key)}"
+        f"{dev if settings.dev is Switch.ON else ''}{doors}{how_to_come_in(settings, opened.http, first_key)}"
         f"  stop  Ctrl+C, or kill {os.getpid()}\n"
     )
 
 
-def _how_to_come_in(settings: Settings, opened: Opened, first_key: FirstKey | None) -> str:
+def how_to_come_in(settings: Settings, http: object, first_key: FirstKey | None) -> str:
     """What a person needs to do anything at a closed node."""
     if not settings.is_closed:
         return ""
     if first_key is None:
         return "  closed: clients show an API key or a password (docs/access.md).\n"
     first = {plan.listener.api: plan.listener.protocol.has_tls for plan in reversed(plans(settings))}
-    url = f"http{'s' if first[Api.HTTP] else ''}://{opened.http}"
+    url = f"http{'s' if first[Api.HTTP] else ''}://{http}"
     return (
         "  closed: clients show an API key or a password (docs/access.md).\n"
         f"  first key, an admin's: {first_key.where}\n"

@@ -33,6 +33,7 @@ from goqueue.node.values import (
     HttpUrl,
     Kind,
     MetricsExporter,
+    OrAuto,
     Origins,
     Switch,
     TraceExport,
@@ -58,6 +59,11 @@ class Settings(IdentitySettings):
     data_dir: Path = setting(Path("data"), FilePath(), "Directory that holds every log of this node.")
     ready_file: Path | None = setting(
         None, FilePath(), "File to write once the node is ready: one JSON object. Removed when the node stops."
+    )
+    processes: int = setting(
+        1,
+        OrAuto(Count(at_least=1, at_most=64)),
+        "Processes that share the work on this machine, each on one core; auto: as many as there are cores.",
     )
     dev: Switch = setting(
         Switch.OFF, Choice(Switch), "For development: open to everybody on this machine, and to nobody else."
@@ -259,6 +265,11 @@ class Settings(IdentitySettings):
         if self.authentication is Authentication.AUTO:
             return self.dev is not Switch.ON and self.insecure is not Switch.ON
         return self.authentication is Authentication.ON
+
+    @property
+    def is_clustered(self) -> bool:
+        """Others have part of the work: nodes that the same etcd knows, or members of the same machine."""
+        return bool(self.etcd) or self.processes > 1
 
     def topic_defaults(self) -> TopicOptions:
         """What a topic gets that does not say otherwise."""

@@ -177,6 +177,24 @@ class Count:
 
 
 @dataclass(frozen=True)
+class OrAuto:
+    """A count, or the word auto, which is 0."""
+
+    count: Count
+    metavar: str = "NUMBER|auto"
+
+    @property
+    def expected(self) -> str:
+        return f"auto, or {self.count.expected}"
+
+    def parse(self, raw: object) -> int:
+        return 0 if raw == "auto" else self.count.parse(raw)
+
+    def show(self, value: object) -> str:
+        return self.count.show(value) if value else "auto"
+
+
+@dataclass(frozen=True)
 class Fraction:
     """A part of all."""
 

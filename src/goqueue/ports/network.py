@@ -40,13 +40,18 @@ class Network(Protocol):
 
 
 class LoopNetwork:
-    """The sockets of the running event loop. `tls`: whoever is dialed speaks it."""
+    """The sockets of the running event loop. `tls`: whoever is dialed speaks it. `shares_ports`: other processes listen
+    at the same addresses, and the system divides connections among them."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, *, shares_ports: bool = False) -> None:
         self._tls = tls
+        self._shares_ports = shares_ports
 
     async def listen(self, make: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> Listener:
-        return _LoopListener(await asyncio.get_running_loop().create_server(make, host, port, backlog=BACKLOG), make)
+        server = await asyncio.get_running_loop().create_server(
+            make, host, port, backlog=BACKLOG, reuse_port=self._shares_ports or None
+        )
+        return _LoopListener(server, make)
 
     async def connect(self, make: Callable[[], P], host: str, port: int) -> tuple[asyncio.Transport, P]:
         return await asyncio.get_running_loop().create_connection(make, host, port, ssl=self._tls)

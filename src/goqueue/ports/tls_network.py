@@ -86,8 +86,8 @@ class Handshakes:
 class TlsListening(LoopNetwork):
     """Whoever connects here speaks TLS."""
 
-    def __init__(self, context: ssl.SSLContext, handshakes: Handshakes) -> None:
-        super().__init__()
+    def __init__(self, context: ssl.SSLContext, handshakes: Handshakes, *, shares_ports: bool = False) -> None:
+        super().__init__(shares_ports=shares_ports)
         self._context = context
         self._handshakes = handshakes
 
@@ -98,7 +98,10 @@ class TlsListening(LoopNetwork):
         listener = _TlsListener(make, self._context, self._handshakes)
         try:
             for family, kind, protocol, _, address in dict.fromkeys(found):
-                listener.add(socket.socket(family, kind, protocol), address)
+                listening = socket.socket(family, kind, protocol)
+                if self._shares_ports:
+                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                listener.add(listening, address)
         except BaseException:
             listener.close()
             raise

@@ -25,6 +25,7 @@ FORMATS: Mapping[str, int] = {
     "schemas": 1,
     "journeys": 1,
     "audit": 2,
+    "store": 1,
 }
 """`log`: segments with their indexes and `state`. `snapshot`: the files of snapshots. `producers`: what a partition
 knows of its producers. The others are ledgers. 1 is what was stored before directories had this file."""

@@ -94,8 +94,14 @@ def resolve_format(log_format: LogFormat, stream: TextIO) -> LogFormat:
     return LogFormat.CONSOLE if stream.isatty() else LogFormat.JSON
 
 
-def configure_logs(level: LogLevel, log_format: LogFormat, stream: TextIO | None = None) -> None:
-    """Send all events of this process, those of the standard library's logging too, to one stream (stderr)."""
+def configure_logs(
+    level: LogLevel,
+    log_format: LogFormat,
+    stream: TextIO | None = None,
+    always: Mapping[str, object] | None = None,
+) -> None:
+    """Send all events of this process, those of the standard library's logging too, to one stream (stderr). `always`:
+    what stands in each of them."""
     import logging
 
     import structlog
@@ -104,7 +110,7 @@ def configure_logs(level: LogLevel, log_format: LogFormat, stream: TextIO | None
     stream = stream or sys.stderr
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=_processors(resolve_format(log_format, stream), has_colors=stream.isatty()),
+        processors=_processors(resolve_format(log_format, stream), always or {}, has_colors=stream.isatty()),
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
@@ -121,8 +127,12 @@ def configure_logs(level: LogLevel, log_format: LogFormat, stream: TextIO | None
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[Forwarder()], force=True)
 
 
-def _processors(log_format: LogFormat, *, has_colors: bool) -> list["Processor"]:
+def _processors(log_format: LogFormat, always: Mapping[str, object], *, has_colors: bool) -> list["Processor"]:
     import structlog
+
+    def add_always(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event.update(always)
+        return event
 
     console = log_format is LogFormat.CONSOLE
     stamp = structlog.processors.TimeStamper(
@@ -130,7 +140,7 @@ def _processors(log_format: LogFormat, *, has_colors: bool) -> list["Processor"]
         utc=not console,  # a person reads the clock on the wall, a machine compares nodes
         key="time",
     )
-    common: list[Processor] = [structlog.processors.add_log_level, stamp, _name_error]
+    common: list[Processor] = [add_always, structlog.processors.add_log_level, stamp, _name_error]
     if console:
         return [*common, _drop_stack, structlog.dev.ConsoleRenderer(colors=has_colors, timestamp_key="time")]
     return [*common, _head_first, structlog.processors.JSONRenderer(default=str)]

@@ -119,7 +119,7 @@ class LoneCrew:
 class SimulatedPorts:
     """`goqueue.node.ports.NodePorts` for one life of a node."""
 
-    has_grpc = False
+    has_grpc = shares_ports = False
 
     def __init__(self, host: "SimulatedNode", dice: Random, network: HostNetwork) -> None:
         self._host = host

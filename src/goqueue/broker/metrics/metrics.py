@@ -5,7 +5,7 @@ It is a collector as prometheus-client knows them, so that an application that e
 own.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from goqueue.broker.metrics.lines import Lines
+from goqueue.broker.metrics.merging import merged
 from goqueue.broker.metrics.of_cluster import read_cluster
 from goqueue.broker.metrics.of_groups import read_groups
 from goqueue.broker.metrics.of_node import read_node
@@ -49,6 +50,8 @@ class Metrics(Collector):
         self._names = Names(options.series_max)
         self._labels = Labels(self._node_id, {})
         self._lines = Lines(self._labels.values)
+        self.elsewhere: Callable[[str, str, Callable[[dict[str, str]], None]], None] | None = None
+        """Asks those who share the port that is scraped, for what is told of a tenant, or of all."""
         self._process = CollectorRegistry()
         """What prometheus-client tells of any Python process: memory, files, collections."""
         for make in (ProcessCollector, PlatformCollector, GCCollector):
@@ -99,6 +102,20 @@ class Metrics(Collector):
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """What a scraper that accepts this gets, and of which type it is. Examples are told in OpenMetrics only."""
         return _at_once(self.exposing(accept))
+
+    def others(self, accept: str, on_pages: Callable[[dict[str, str]], None]) -> None:
+        """What those tell that share the port that is scraped, by node; nothing, if nobody does."""
+        self.others_of("", accept, on_pages)
+
+    def others_of(self, tenant: str, accept: str, on_pages: Callable[[dict[str, str]], None]) -> None:
+        if self.elsewhere is None:
+            on_pages({})
+        else:
+            self.elsewhere(tenant, accept, on_pages)
+
+    def together(self, own: bytes, others: Mapping[str, str]) -> bytes:
+        """In any thread."""
+        return merged({self._node_id: own.decode(), **others}).encode()
 
     def exposing_of(self, tenant: str, accept: str = "") -> Generator[None, None, tuple[bytes, str]]:
         """What is told of names of one tenant, in steps."""

@@ -61,10 +61,10 @@ class MetricsPort(Port):
 
     def __getattr__(self, name: str) -> Any:
         scope = self._scope
-        if name != "exposing" or scope.tenancy.is_default:
+        if name not in ("exposing", "others") or scope.tenancy.is_default:
             return super().__getattr__(name)
         scope.admit_total(Kind.CLUSTER)
-        return partial(self._service.exposing_of, scope.tenancy.tenant)
+        return partial(getattr(self._service, f"{name}_of"), scope.tenancy.tenant)
 
 
 class LeasesPort(Port):

@@ -183,6 +183,8 @@ RULES: Mapping[str, Rules] = {
     ),
     "tenants": Rules(whole=dict.fromkeys(("all", "change", "create", "delete", "find", "usage"), CLUSTER)),
     "metrics": Rules(
-        tenants=frozenset({"is_on", "meters"}), free=frozenset({"is_on", "meters"}), whole={"exposing": CLUSTER}
+        tenants=frozenset({"is_on", "meters", "together"}),
+        free=frozenset({"is_on", "meters", "together"}),
+        whole={"exposing": CLUSTER, "others": CLUSTER},
     ),
 }

@@ -21,7 +21,12 @@ def serve(call: Call) -> int:
     from goqueue.node.process import serve as serve_node
 
     try:
-        serve_node(settings)
+        if settings.processes == 1:
+            serve_node(settings)
+        else:
+            from goqueue.node.processes.supervisor import serve_many
+
+            serve_many(settings)
     except StartFailed as error:
         return complain(f"goqueue: {error}", EXIT_FAILED)
     return 0

@@ -5,6 +5,8 @@ listing holds it up.
 import asyncio
 import threading
 import time
+from collections.abc import Callable
+from typing import Protocol
 
 from goqueue.cluster.etcd.endpoints import Endpoints, EtcdOptions
 from goqueue.cluster.etcd.messages import RENEW
@@ -20,18 +22,39 @@ def boot_time_s() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+class Renewals(Protocol):
+    """A connection of the thread's own to whatever keeps the lease."""
+
+    def renew(self, lease: int) -> int:
+        """For how many seconds; 0: it is over. EtcdFault: nobody knows."""
+
+    def close(self) -> None: ...
+
+
+class EtcdRenewals:
+    def __init__(self, options: EtcdOptions) -> None:
+        self._endpoints = Endpoints(options)
+
+    def renew(self, lease: int) -> int:
+        ttl_s: int = self._endpoints.ask(RENEW, RENEW.request(ID=lease), deadline_s=DEADLINE_S).TTL
+        return ttl_s
+
+    def close(self) -> None:
+        self._endpoints.close()
+
+
 class ThreadRenewer:
     """For the loop that it was made in."""
 
-    def __init__(self, options: EtcdOptions) -> None:
-        self._options = options
+    def __init__(self, connect: Callable[[], Renewals]) -> None:
+        self._connect = connect
         self._loop = asyncio.get_running_loop()
         self._over: threading.Event | None = None
 
     def start(self, session: Session, lease: int) -> None:
         self.stop()
         self._over = over = threading.Event()
-        threading.Thread(target=self._run, args=(session, lease, over), name="etcd-session", daemon=True).start()
+        threading.Thread(target=self._run, args=(session, lease, over), name="session", daemon=True).start()
 
     def stop(self) -> None:
         if self._over is not None:
@@ -39,20 +62,20 @@ class ThreadRenewer:
             self._over = None
 
     def _run(self, session: Session, lease: int, over: threading.Event) -> None:
-        endpoints = Endpoints(self._options)
+        renewals = self._connect()
         try:
             pause_ms = RENEW_MS
             while not over.wait(pause_ms / 1000):
                 # A stuck loop serves nobody: let others take its place.
-                pause_ms = RETRY_MS if session.is_loop_stuck() else self._renew(endpoints, session, lease, over)
+                pause_ms = RETRY_MS if session.is_loop_stuck() else self._renew(renewals, session, lease, over)
         finally:
-            endpoints.close()
+            renewals.close()
 
-    def _renew(self, endpoints: Endpoints, session: Session, lease: int, over: threading.Event) -> int:
+    def _renew(self, renewals: Renewals, session: Session, lease: int, over: threading.Event) -> int:
         """For how long to wait then."""
         sent_s = session.now_s()
         try:
-            ttl_s: int = endpoints.ask(RENEW, RENEW.request(ID=lease), deadline_s=DEADLINE_S).TTL
+            ttl_s = renewals.renew(lease)
         except EtcdFault:
             return RETRY_MS
         if ttl_s > 0:

@@ -59,6 +59,8 @@ class GrpcLimits:
     drain_s_max: float = 5.0
     age_ms_max: int = 0
     """Older connections are closed; 0: none is."""
+    shares_ports: bool = False
+    """Other processes listen at the same addresses."""
 
     def options(self) -> list[tuple[str, int]]:
         return [
@@ -74,7 +76,7 @@ class GrpcLimits:
             ("grpc.http2.min_ping_interval_without_data_ms", self.ping_interval_ms_min),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", self.ping_interval_ms_min),
             # Else a second node would share the port in silence.
-            ("grpc.so_reuseport", 0),
+            ("grpc.so_reuseport", int(self.shares_ports)),
             *((("grpc.max_connection_age_ms", self.age_ms_max),) if self.age_ms_max else ()),
             *((("grpc.max_connection_age_grace_ms", AGE_GRACE_MS),) if self.age_ms_max else ()),
         ]
@@ -117,7 +119,7 @@ class GrpcDoor:
             names = [service.full_name for service, _ in services]
             reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
         shown = f"[{host}]" if ":" in host else host
-        await _try_address(host, port)
+        await _try_address(host, port, shares_ports=self.limits.shares_ports)
         try:
             real = arrivals.bind(server, f"{shown}:{port}")
         except RuntimeError as error:
@@ -147,7 +149,7 @@ class GrpcDoor:
             self._addresses.clear()
 
 
-async def _try_address(host: str, port: int) -> None:
+async def _try_address(host: str, port: int, *, shares_ports: bool) -> None:
     """OSError that says why nobody can listen there: grpc itself says only that, and writes to stderr on its own."""
     failure: OSError | None = None
     for family, kind, protocol, _, address in await asyncio.get_running_loop().getaddrinfo(
@@ -155,6 +157,8 @@ async def _try_address(host: str, port: int) -> None:
     ):
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shares_ports:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             try:
                 probe.bind(address)
             except OSError as error:

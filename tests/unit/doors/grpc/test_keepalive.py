@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from goqueue.client.grpc import GrpcClient
 from goqueue.doors.grpc.door import GrpcLimits
 from tests.unit.doors.grpc.door_client import FAR_S, open_door
 
-KEEPALIVE = {"keepalive_ms": 100, "keepalive_timeout_ms": 1500}
+KEEPALIVE: dict[str, Any] = {"keepalive_ms": 100, "keepalive_timeout_ms": 1500}
 """Patient enough for a healthy peer on a slow machine."""
 
 

@@ -1,6 +1,8 @@
 """Is it alive, is it ready, which version, how much is in it."""
 
+import asyncio
 import platform
+from functools import partial
 
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import UNAVAILABLE, HttpError
@@ -112,7 +114,12 @@ async def version(call: Call) -> Version:
 async def metrics(call: Call, query: MetricsQuery) -> Text:
     if not call.broker.metrics.is_on:
         raise HttpError(UNAVAILABLE, "METRICS_OFF", "metrics are off: see the setting `metrics`")
-    return Text(*await call.in_turns(call.broker.metrics.exposing(query.accept)))
+    metrics = call.broker.metrics
+    text, content_type = await call.in_turns(metrics.exposing(query.accept))
+    others: dict[str, str] = await call.ask(partial(metrics.others, query.accept))
+    if others:
+        text = await asyncio.to_thread(metrics.together, text, others)
+    return Text(text, content_type)
 
 
 @infrastructure.handles(operations.STATS, DESCRIBES_TOPIC)

@@ -1,0 +1,1 @@
+"""One machine, all its cores: a supervisor that keeps the metadata, and members that share the work."""

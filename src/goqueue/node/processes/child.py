@@ -1,0 +1,106 @@
+"""One member as its supervisor sees it: a process, in as many lives as it takes."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+from goqueue.cluster.etcd.port import Etcd
+from goqueue.cluster.local.server import StoreConnection
+from goqueue.node.processes.member import CERTIFICATES, STOP, MemberStart
+
+COMMAND = "import sys; from goqueue.node.processes.member import main; sys.exit(main())"
+
+
+class Child:
+    def __init__(self, start: MemberStart, store: Etcd) -> None:
+        self.start_with = start
+        self.number = start.settings.node_id
+        self.facts: dict[str, Any] = {}
+        """What it told when it was ready."""
+        self._store = store
+        self._process: asyncio.subprocess.Process | None = None
+        self._connections: list[StoreConnection] = []
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        self.facts = {}
+        sockets = [await self._connect() for _ in range(2)]
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-c", COMMAND),
+                *(str(each.fileno()) for each in sockets),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                pass_fds=[each.fileno() for each in sockets],
+                # In a session of its own: Ctrl+C is for the supervisor, which then ends all in order.
+                start_new_session=True,
+            )
+        finally:
+            for each in sockets:
+                each.close()
+        self._write(self.start_with.encode())
+
+    async def _connect(self) -> socket.socket:
+        """The member's end of a connection to the store."""
+        here, there = socket.socketpair()
+        here.setblocking(False)
+        connection = StoreConnection(self._store, str(self.number))
+        await asyncio.get_running_loop().create_unix_connection(lambda: connection, sock=here)
+        self._connections.append(connection)
+        return there
+
+    async def wait_ready(self) -> str:
+        """Until it serves; else why it does not, in its own words or by how it ended."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line:
+            return await self.wait()
+        facts = json.loads(line)
+        if "failed" in facts:
+            await self.wait()
+            return str(facts["failed"])
+        self.facts = facts
+        return ""
+
+    async def wait(self) -> str:
+        """How it ended. What it held in the store is free then."""
+        assert self._process is not None
+        code = await self._process.wait()
+        for connection in self._connections:
+            connection.revoke_all()
+            connection.close()
+        self._connections.clear()
+        return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+
+    def stop(self) -> None:
+        """In order. The signal itself may have come to it already, from whoever stops the whole service."""
+        self._write(STOP)
+
+    def look_at_certificates(self) -> None:
+        self._write(CERTIFICATES)
+
+    def kill(self) -> None:
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _write(self, data: bytes) -> None:
+        if self.is_running:
+            assert self._process is not None
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
+                self._process.stdin.write(data)
