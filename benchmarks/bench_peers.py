@@ -12,6 +12,7 @@ round. A figure is the median of the rounds, with the lowest and the highest bes
 """
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ class Choice(NamedTuple):
 
 def run() -> list[Row]:
     choice = choose(os.environ)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that brokers are stopped then, too
     titles = dict(find(choice.systems))
     systems = [system for system in choice.systems if system.name in titles]
     seen: Seen = {}

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -15,6 +16,7 @@ from benchmarks.receivers import Receiver
 from benchmarks.senders import Sender
 from goqueue.cli.bench.errors import BenchFailed
 from goqueue.cli.bench.process import KIB, Memory, Process
+from tools.nemesis.enclosure import WITH_PARENT
 
 START_S_MAX = 120.0
 STOP_S_MAX = 30.0
@@ -116,7 +118,7 @@ def started(
     output = place / "output"
     with output.open("wb") as into:
         process = subprocess.Popen(
-            list(map(str, command)),
+            [*(WITH_PARENT if shutil.which(WITH_PARENT[0]) else ()), *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=into,
             stderr=into,
