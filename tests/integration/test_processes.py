@@ -84,6 +84,10 @@ def test_every_api_serves_what_any_member_has(processes: Processes) -> None:
     told = {f"kafka-{number}" for number in range(40)} | {f"http-{number}" for number in range(20)}
     assert {value.decode() for value in read_all(processes)} == told
     assert received_over_http(processes) == told
+    for _ in range(6):  # whichever member is scraped
+        page = httpx.get(f"{processes.url}/metrics").text
+        assert set(re.findall(r'^process_open_fds\{node_id="(\d+)"\}', page, re.MULTILINE)) == {"1", "2"}
+        assert set(re.findall(r'^goqueue_.*node_id="(\d+)"', page, re.MULTILINE)) == {"1", "2"}
 
 
 def read_all(node: Processes) -> list[bytes]:
@@ -173,6 +177,9 @@ def test_a_stop_ends_all_and_the_next_start_has_everything(processes: Processes)
     processes.stop()
     assert not any(map(is_alive, members))
     assert "ended" not in processes.log_tail
+    looking = [str(GOQUEUE), "doctor", "--data-dir", str(processes.data_dir), "--server", processes.url]
+    found = subprocess.run(looking, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+    assert re.search(r"logs +ok +\d+ logs, nothing is missing", found.stdout), found.stdout
     processes.start()
     assert {value.decode() for value in read_all(processes)} == {str(number) for number in range(20)}
 
