@@ -32,7 +32,7 @@ def test_each_command_does_what_it_says(command: list[str], serve: Serve, tmp_pa
             serve(*command[2:], "--kafka", "127.0.0.1:0", "--http", "127.0.0.1:0").wait_ready().send(signal.SIGTERM)
             == 0
         )
-        assert (tmp_path / "data").is_dir()
+        assert (tmp_path / command[command.index("--data-dir") + 1]).is_dir()
     else:
         result = subprocess.run([GOQUEUE, *command[1:]], capture_output=True, text=True, check=True)
         assert "goqueue" in result.stdout

@@ -17,6 +17,7 @@ async def accounts(ask: "Asked") -> None:
     await ask("change_user", user="nobody", roles=["viewer"])
     await ask.sim.let_pass("1s")
     await ask("list_users")
+    await sessions(ask)
     for _ in range(2):
         await ask("delete_user", user="anna")
         await ask.sim.let_pass("1s")
@@ -32,6 +33,15 @@ async def accounts(ask: "Asked") -> None:
         await ask.sim.let_pass("1s")
     await ask("list_keys")
     await ask("rekey")
+
+
+async def sessions(ask: "Asked") -> None:
+    """Of browsers: not over plain HTTP, and this client keeps no cookies."""
+    await ask("log_in", user="anna", password="crayon")
+    await ask("who_am_i")
+    await ask("log_out")
+    await ask("log_in_elsewhere")
+    await ask("logged_in_elsewhere", code="a", state="b")
 
 
 async def rules(ask: "Asked") -> None:

@@ -267,7 +267,7 @@ def test_what_other_nodes_make_for_a_tenant_while_it_is_deleted_goes_with_it_or_
             await sim.let_pass("1s")
         assert len(replies) == 1 + 40 * len(others) * 3
         codes = Counter(each if isinstance(each, Code) else getattr(each, "code", Code.NONE) for each in replies)
-        assert codes[Code.NONE] > 50, codes
+        assert codes[Code.NONE] > 10, codes
         assert codes[Code.RESOURCE_NOT_FOUND] > 10, codes
         for node in sim.nodes:
             assert await found(sim, node) == {}

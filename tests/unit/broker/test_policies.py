@@ -29,6 +29,7 @@ def test_a_change_is_told_to_a_few_places_in_each_turn() -> None:
     told = [0, leases(node).count(5000)]
     for _ in range(100):
         node.committer.run_once()
+        told.append(leases(node).count(5000))
         if node.clock._soon:
             turn(node)
         told.append(leases(node).count(5000))

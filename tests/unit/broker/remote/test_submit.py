@@ -42,6 +42,8 @@ STAYS = {
     "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "Reseal",
     "CreateRules", "DeleteRules", "SetQuota", "DeleteQuota", "CreateTenant", "ChangeTenant", "ForgetTenant",
     "EndSession",
+    # Of the store that processes of one machine share, which has no other nodes.
+    "ChangeEntries", "EndLease", "EndLeases",
 }  # fmt: skip
 """Commands that never leave their node."""
 CONTROLLER = "goqueue.machines.controller"
