@@ -12,10 +12,7 @@ from aiokafka import (  # type: ignore[import-untyped]
     TopicPartition,
 )
 from aiokafka.errors import (  # type: ignore[import-untyped]
-    CommitFailedError,
-    IllegalGenerationError,
     KafkaError,
-    RebalanceInProgressError,
 )
 
 from tools.nemesis.workloads import kafka
@@ -24,7 +21,6 @@ from tools.nemesis.workloads.common import Run, make_topic
 GROUP = "nemesis-members"
 PER_S = 30
 DOOR = "kafka"
-FENCED = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError)
 
 
 def note_consumed(run: Run, member: str, group: str, partition: list[Any], offsets: list[int]) -> None:
@@ -97,9 +93,8 @@ class Groups:
         asking = run.book.begin(name, "commit", **where, offset=offset, door=DOOR)
         try:
             await asyncio.wait_for(consumer.commit({TopicPartition(*place): offset}), 10)
-        except FENCED as error:
-            asking.fail(error)
         except (KafkaError, TimeoutError, OSError) as error:
+            # Also one that was fenced: aiokafka may have tried twice, and the first time may have counted.
             asking.unknown(repr(error))
         else:
             asking.ok()
