@@ -5,6 +5,8 @@ a worker has them, in virtual time.
 import asyncio
 from typing import Any
 
+import pytest
+
 from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.codes import Code
 from goqueue.testing import Simulation
@@ -12,6 +14,7 @@ from goqueue.testing.virtual_loop import let_pass
 from goqueue.testing.virtual_network import Weather
 from tests.sim.test_sqs_in_trouble import Sqs
 
+pytestmark = pytest.mark.second_layer
 QUIET = 99
 WORKERS = 4
 WORK_S = 0.01

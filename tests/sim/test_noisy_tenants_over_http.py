@@ -22,6 +22,7 @@ from goqueue.testing import Process, Simulation
 from goqueue.testing.virtual_loop import VirtualLoop, let_pass
 from goqueue.testing.virtual_network import Weather
 
+pytestmark = pytest.mark.second_layer
 QUIET = 99
 REQUESTS = 300
 WORK_S = 0.001
@@ -185,10 +186,9 @@ def test_a_tenant_with_many_connections_takes_its_turn_as_one(made: Made) -> Non
     assert together <= 2 * alone(made), (together, alone(made))
 
 
-@pytest.mark.parametrize("made", [over_http, over_sqs])
 def test_were_it_not_for_turns_of_tenants_the_others_would_wait_for_each_connection(
-    made: Made, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That the test above can fail."""
     monkeypatch.setattr(Turns, "may_begin", lambda *_: True)
-    assert p99(waits_of_the_quiet(made, is_noisy=True)) > 2 * alone(made)
+    assert p99(waits_of_the_quiet(over_http, is_noisy=True)) > 2 * alone(over_http)
