@@ -74,3 +74,15 @@ def test_a_fetch_that_finds_nothing_plain_is_answered_when_its_acknowledgements_
     house.broker.commit()
     (reply,) = replies(member)
     assert (acquired(reply), parts(reply)[0].acknowledge_error_code) == ({}, Code.NONE)
+
+
+def test_what_was_leased_for_a_session_that_was_opened_anew_meanwhile_is_given_back() -> None:
+    """The member never heard of it, so it would acknowledge nothing of it either."""
+    house, member = begun()
+    member.epoch, member.to_add = 0, [0]
+    member.post(member.request(max_records=1, max_wait_ms=0), member.version)
+    house.broker.commit()
+    refused, opened = replies(member)
+    assert refused.error_code == Code.SHARE_SESSION_NOT_FOUND
+    assert acquired(opened) == {}
+    assert Member(house, "other").get() == offsets(1)

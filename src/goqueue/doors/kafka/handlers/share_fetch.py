@@ -7,7 +7,7 @@ Records are sent in the batches in which they lie in the log; `acquired_records`
 and clients show no others.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -141,12 +141,15 @@ class _Fetch:
         self._session = session
         self._acked: dict[TopicIdPartition, Acked] | None = None
         """None: they are not durable yet."""
+        self._leased: Sequence[LeasedPlace] = ()
+        """Before they were."""
         self._response: _Response | None = None
-        """What was leased before they were."""
+        """With that."""
 
     def acknowledged(self, acked: dict[TopicIdPartition, Acked]) -> None:
         self._acked = acked
         if self._session.is_over:
+            self._give_back()
             _refuse_closed(self._request)
         elif self._response is None:
             self._fetch(acked)
@@ -162,12 +165,19 @@ class _Fetch:
         if errors or len(places) != 1:
             return
 
-        def leased(found: Iterable[LeasedPlace]) -> None:
-            self._response = _Response(self._request, self._session)
+        def leased(found: Sequence[LeasedPlace]) -> None:
+            self._leased, self._response = found, _Response(self._request, self._session)
             self._response.add_leased(found, places)
 
         with suppress(Refused):  # it is told when the acknowledgements are
             self._request.broker.receiver.receive_plain(self._wish(places, 0), leased)
+
+    def _give_back(self) -> None:
+        """Its member may go on, in another session, and would hold what it never heard of."""
+        for one in self._leased:
+            if one.slices is not None:
+                topic = self._request.broker.kept(one.topic)
+                self._session.leases.undo(topic, one.partition, one.slices.runs, one.lease)
 
     @property
     def _wants_records(self) -> bool:
