@@ -145,9 +145,16 @@ class _Fetch:
         """Before they were."""
         self._response: _Response | None = None
         """With that."""
+        self._is_hurried = False
+
+    def hurry(self) -> None:
+        """When its acknowledgements are durable it shall not wait for records."""
+        self._is_hurried = True
 
     def acknowledged(self, acked: dict[TopicIdPartition, Acked]) -> None:
         self._acked = acked
+        if self._session.on_hurry == self.hurry:
+            self._session.on_hurry = None
         if self._session.is_over:
             self._give_back()
             _refuse_closed(self._request)
@@ -159,7 +166,10 @@ class _Fetch:
     def take_plain(self) -> None:
         """Lease what can be leased in one step: that stores nothing. Whatever else a fetch may have to do, it does when
         what is acknowledged in this turn was stored together."""
-        if self._acked is not None or not self._wants_records or self._session.told_errors:
+        if self._acked is not None:
+            return
+        self._session.on_hurry = self.hurry
+        if not self._wants_records or self._session.told_errors:
             return
         places, errors = _readable(self._request, self._session)
         if errors or len(places) != 1:
@@ -206,7 +216,8 @@ class _Fetch:
         session.told_errors = frozenset(errors)
         wants_records = self._wants_records
         # What is known to be amiss is not told again and again without a pause.
-        wait_ms = 0 if has_news or not wants_records else max(0, min(request.message.max_wait_ms, MAX_WAIT_MS))
+        is_over = has_news or not wants_records or self._is_hurried
+        wait_ms = 0 if is_over else max(0, min(request.message.max_wait_ms, MAX_WAIT_MS))
 
         def answer(leased: Iterable[LeasedPlace] = ()) -> None:
             session.on_over = session.on_hurry = None
