@@ -8,6 +8,7 @@ it.
 
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Condition, Lock, Thread
 
 from goqueue.storage.log import Log
@@ -188,11 +189,10 @@ class Committer:
         calls: list[Callable[[], None]] = []
         self._afterwards = calls
         try:
-            for log, pending, result in finished:
-                self._finish(log, pending, result)
+            call_each(partial(self._finish, *one) for one in finished)
         finally:
             self._afterwards = None
-        call_each(calls)
+            call_each(calls)
 
     def after_telling(self, soon: Defer) -> Defer:
         """What runs a callable when all logs of this delivery were told, in the same turn of the event loop: whoever

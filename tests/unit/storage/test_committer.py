@@ -277,3 +277,25 @@ def test_a_fault_of_one_who_waited_keeps_nobody_else_from_being_called_and_poiso
     with pytest.raises(ZeroDivisionError):
         owner.calls[0]()
     assert (called, log.failure, log.synced_offset) == (["second"], None, 1)
+
+
+def test_a_fault_of_one_log_that_comes_again_when_it_is_poisoned_keeps_nobody_else_from_being_told() -> None:
+    owner, logs = Owner(), make(MemoryDisk(), 3)
+    committer = Committer(owner.deliver, lambda: 0)
+    called: list[Log] = []
+    defer = committer.after_telling(lambda call: None)
+
+    def synced(log: Log) -> None:
+        if log is logs[1]:
+            raise ZeroDivisionError
+        defer(lambda: called.append(log))
+
+    for log in logs:
+        committer.add(log)
+        log.on_synced = synced
+        append(log, batch(b"x"))
+    committer.run_once()
+    with pytest.raises(ZeroDivisionError):
+        owner.calls[0]()
+    assert called == [logs[0], logs[2]]
+    assert [log.failure is None for log in logs] == [True, False, True]

@@ -2,8 +2,10 @@
 not wait for the end of its leases. What it holds there is for the machine to say.
 """
 
+from collections.abc import Iterable
+
 from goqueue.broker.queues.queues import Queues
-from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement
+from goqueue.machines.deliveries.commands import How, LeasedRun, Place, Settle, Settlement
 
 
 class ConsumerLeases:
@@ -27,3 +29,8 @@ class ConsumerLeases:
             if runs:
                 settlements = tuple(Settlement(*run, how, 0) for run in runs)
                 self._queues.submit(Settle(place, settlements, self._consumer))
+
+    def undo(self, topic: str, partition: int, runs: Iterable[LeasedRun], lease: int) -> None:
+        """What was leased for the consumer and never reached it, unless somebody else has it by now."""
+        settlements = tuple(Settlement(run.first, run.last, How.UNDO, 0, "", lease) for run in runs)
+        self._queues.submit(Settle(Place(self._group_id, topic, partition), settlements))

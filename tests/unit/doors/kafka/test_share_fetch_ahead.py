@@ -4,7 +4,7 @@ import errno
 
 from goqueue.model.codes import Code
 from goqueue.wire.kafka.messages import share_groups as wire
-from tests.unit.doors.kafka.share_members import ACCEPT, House, Member, acquired, offsets, parts
+from tests.unit.doors.kafka.share_members import ACCEPT, GROUP, House, Member, acquired, offsets, parts, topic_id
 
 ONE_DONE = {0: [(0, 0, [ACCEPT])]}
 LEASE_MS = 30_000
@@ -74,3 +74,28 @@ def test_a_fetch_that_finds_nothing_plain_is_answered_when_its_acknowledgements_
     house.broker.commit()
     (reply,) = replies(member)
     assert (acquired(reply), parts(reply)[0].acknowledge_error_code) == ({}, Code.NONE)
+
+
+def test_what_was_leased_for_a_session_that_was_opened_anew_meanwhile_is_given_back() -> None:
+    """The member never heard of it, so it would acknowledge nothing of it either."""
+    house, member = begun()
+    member.epoch, member.to_add = 0, [0]
+    member.post(member.request(max_records=1, max_wait_ms=0), member.version)
+    house.broker.commit()
+    refused, opened = replies(member)
+    assert refused.error_code == Code.SHARE_SESSION_NOT_FOUND
+    assert acquired(opened) == {}
+    assert Member(house, "other").get() == offsets(1)
+
+
+def test_an_acknowledgement_does_not_wait_for_the_records_of_a_fetch_whose_own_are_not_durable_yet() -> None:
+    house = House()
+    house.publish(b"a", b"b")
+    member = Member(house)
+    assert member.get() == offsets(0, 1)
+    member.post(member.request(ONE_DONE, max_wait_ms=500), member.version)
+    batches = [wire.AcknowledgementBatch(1, 1, [ACCEPT])]
+    topics = [wire.ShareTopic(topic_id("orders"), [wire.SharePartition(0, batches)])]
+    member.post(wire.ShareAcknowledgeRequest(GROUP, "m", member.epoch, topics=topics), member.version)
+    house.broker.commit()
+    assert member._connection.is_idle

@@ -7,7 +7,7 @@ Records are sent in the batches in which they lie in the log; `acquired_records`
 and clients show no others.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -141,12 +141,22 @@ class _Fetch:
         self._session = session
         self._acked: dict[TopicIdPartition, Acked] | None = None
         """None: they are not durable yet."""
+        self._leased: Sequence[LeasedPlace] = ()
+        """Before they were."""
         self._response: _Response | None = None
-        """What was leased before they were."""
+        """With that."""
+        self._is_hurried = False
+
+    def hurry(self) -> None:
+        """When its acknowledgements are durable it shall not wait for records."""
+        self._is_hurried = True
 
     def acknowledged(self, acked: dict[TopicIdPartition, Acked]) -> None:
         self._acked = acked
+        if self._session.on_hurry == self.hurry:
+            self._session.on_hurry = None
         if self._session.is_over:
+            self._give_back()
             _refuse_closed(self._request)
         elif self._response is None:
             self._fetch(acked)
@@ -156,18 +166,28 @@ class _Fetch:
     def take_plain(self) -> None:
         """Lease what can be leased in one step: that stores nothing. Whatever else a fetch may have to do, it does when
         what is acknowledged in this turn was stored together."""
-        if self._acked is not None or not self._wants_records or self._session.told_errors:
+        if self._acked is not None:
+            return
+        self._session.on_hurry = self.hurry
+        if not self._wants_records or self._session.told_errors:
             return
         places, errors = _readable(self._request, self._session)
         if errors or len(places) != 1:
             return
 
-        def leased(found: Iterable[LeasedPlace]) -> None:
-            self._response = _Response(self._request, self._session)
+        def leased(found: Sequence[LeasedPlace]) -> None:
+            self._leased, self._response = found, _Response(self._request, self._session)
             self._response.add_leased(found, places)
 
         with suppress(Refused):  # it is told when the acknowledgements are
             self._request.broker.receiver.receive_plain(self._wish(places, 0), leased)
+
+    def _give_back(self) -> None:
+        """Its member may go on, in another session, and would hold what it never heard of."""
+        for one in self._leased:
+            if one.slices is not None:
+                topic = self._request.broker.kept(one.topic)
+                self._session.leases.undo(topic, one.partition, one.slices.runs, one.lease)
 
     @property
     def _wants_records(self) -> bool:
@@ -196,7 +216,8 @@ class _Fetch:
         session.told_errors = frozenset(errors)
         wants_records = self._wants_records
         # What is known to be amiss is not told again and again without a pause.
-        wait_ms = 0 if has_news or not wants_records else max(0, min(request.message.max_wait_ms, MAX_WAIT_MS))
+        is_over = has_news or not wants_records or self._is_hurried
+        wait_ms = 0 if is_over else max(0, min(request.message.max_wait_ms, MAX_WAIT_MS))
 
         def answer(leased: Iterable[LeasedPlace] = ()) -> None:
             session.on_over = session.on_hurry = None
