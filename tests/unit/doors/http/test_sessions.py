@@ -1,10 +1,14 @@
 """Sessions of browsers: how they begin and end, and what a request with one has to show."""
 
 import asyncio
+import base64
 import re
+from typing import Any
 
+import msgspec
 import pytest
 
+from goqueue.broker.accounts.sealing import Sealing
 from goqueue.broker.accounts.sessions import LASTS_MS, RENEW_MS
 from goqueue.model.sessions import IDLE_MS, Session
 from tests.unit.doors.http.session_door import Door, in_door
@@ -122,6 +126,23 @@ async def test_what_was_changed_or_is_not_ours_says_nothing(door: Door) -> None:
         assert (reply.status_code, "set-cookie" in reply.headers) == (401, False), wrong
     door.cookies = {"gq-dev": text}
     assert (await door.get("/topics")).status_code == 401
+
+
+def forged(door: Door, **said: Any) -> Session:
+    wanted = {"principal": "User:root", "roles": ("admin",), "begun_ms": door.now_ms, "stamp": b"", **said}
+    return Session(session_id=bytes(32), ends_ms=door.now_ms + LASTS_MS, seen_ms=door.now_ms, **wanted)
+
+
+@in_door
+async def test_what_nobody_has_sealed_says_nothing(door: Door) -> None:
+    clear = Sealing(door.b.broker.dice)
+    stored = door.gate.logins.sessions.sealing if door.gate.logins is not None else clear
+    for session in (forged(door), forged(door, principal="User:alice"), forged(door, principal="User:alice", roles=())):
+        data = msgspec.msgpack.encode(session)
+        for sealed in (clear.seal("session", data), data, b"\1" + data, stored.seal("log-in", data), b"\0", b"\1"):
+            door.cookies = {"__Host-gq": base64.urlsafe_b64encode(sealed).decode().rstrip("=")}
+            reply = await door.get("/topics")
+            assert (reply.status_code, "set-cookie" in reply.headers) == (401, False), sealed[:1]
 
 
 @in_door
