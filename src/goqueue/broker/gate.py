@@ -218,12 +218,15 @@ class Gate:
         they have shown ends."""
         if principal.name == ANONYMOUS:  # other nodes would take it for one of those whom an open node lets in
             raise NotAuthenticated(f"{ANONYMOUS} is nobody in particular")
-        if self._access_age_s_max and (age_s := self._broker.health.cluster.access_age_s()) > self._access_age_s_max:
-            raise AccessTooOld(age_s)
+        self._check_age()
         audit, host = self._broker.audit, host_of(connected.peer)
         if audit is not None and audit.notes_logins:
             audit.note(self._access(principal, host, tenant).asked(host, "", LOGIN))
         return self._access(principal, host, tenant)
+
+    def _check_age(self) -> None:
+        if self._access_age_s_max and (age_s := self._broker.health.cluster.access_age_s()) > self._access_age_s_max:
+            raise AccessTooOld(age_s)
 
     # -- sessions of browsers
 
@@ -258,6 +261,7 @@ class Gate:
 
     def _in_session(self, session: Session, host: str, tenant: str) -> Access:
         assert self.logins is not None
+        self._check_age()  # it may have been ended meanwhile
         if self.logins.sessions.is_over(session):
             raise SessionOver
         used = msgspec.structs.replace(session, seen_ms=self.clock.now_ms())

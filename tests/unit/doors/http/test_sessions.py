@@ -11,7 +11,7 @@ import pytest
 from goqueue.broker.accounts.sealing import Sealing
 from goqueue.broker.accounts.sessions import LASTS_MS, RENEW_MS
 from goqueue.model.sessions import IDLE_MS, Session
-from tests.unit.doors.http.session_door import Door, in_door
+from tests.unit.doors.http.session_door import Door, in_door, session_door
 
 ORIGIN = "https://mq.example.org"
 NEW = {"name": "orders"}
@@ -258,6 +258,22 @@ async def test_a_stream_goes_on_while_its_session_is_used(door: Door) -> None:
     await door.advance(IDLE_MS)
     await door.settle()
     assert stream.done()
+
+
+def test_a_node_that_does_not_know_who_was_shut_out_honours_and_begins_no_session() -> None:
+    async def inside() -> None:
+        async with session_door(access_age_ms_max=60_000) as door:
+            cluster = door.b.broker.health.cluster
+            cluster.access_age_s = lambda: 60.0
+            await door.log_in()
+            assert (await door.get("/topics")).status_code == 200
+            cluster.access_age_s = lambda: 61.0
+            for reply in (await door.get("/topics"), await door.log_in()):
+                assert (reply.status_code, "set-cookie" in reply.headers) == (503, False), reply.text
+            cluster.access_age_s = lambda: 0.0
+            assert (await door.get("/topics")).status_code == 200
+
+    asyncio.run(inside())
 
 
 @in_door
