@@ -15,11 +15,10 @@ from goqueue.model.accounts import USER
 from goqueue.model.credentials import Principal
 from goqueue.model.scram import Mechanism
 from goqueue.model.secret import Secret
-from goqueue.model.sessions import Session
+from goqueue.model.sessions import LASTS_MS, Session
 from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
 
-LASTS_MS = 12 * 60 * 60 * 1000
 RENEW_MS = 60 * 1000
 """A browser gets its session anew when it has not for so long: it says when it was last used."""
 ID_BYTES = 32
@@ -93,8 +92,7 @@ class Sessions:
 
     def end(self, session: Session, on_reply: OnReply[None], *, is_all: bool = False) -> None:
         """`is_all`: all of its principal. They are over on this node when told, and on others a moment later."""
-        now_ms = self._clock.now_ms()
-        ends_ms = now_ms + LASTS_MS if is_all else session.ends_ms
+        ends_ms = max(self._clock.now_ms() + LASTS_MS, session.ends_ms) if is_all else session.ends_ms
         self._accounts.end_session(session.principal, "" if is_all else session.digest, ends_ms, on_reply)
 
     def _stamp(self, principal: str) -> bytes:

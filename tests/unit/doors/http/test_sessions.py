@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from goqueue.broker.accounts.sealing import Sealing
-from goqueue.broker.accounts.sessions import LASTS_MS, RENEW_MS
-from goqueue.model.sessions import IDLE_MS, Session
+from goqueue.broker.accounts.sessions import RENEW_MS
+from goqueue.model.sessions import IDLE_MS, LASTS_MS, Session
 from tests.unit.doors.http.session_door import Door, in_door, session_door
 
 ORIGIN = "https://mq.example.org"
