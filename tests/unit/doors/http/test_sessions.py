@@ -10,6 +10,7 @@ import pytest
 
 from goqueue.broker.accounts.sealing import Sealing
 from goqueue.broker.accounts.sessions import RENEW_MS
+from goqueue.model.credentials import NotAuthenticated, Principal
 from goqueue.model.sessions import IDLE_MS, LASTS_MS, Session
 from tests.unit.doors.http.session_door import Door, in_door, session_door
 
@@ -190,6 +191,13 @@ async def test_another_password_ends_sessions_and_so_does_the_end_of_the_user(do
     assert (await door.get("/topics")).status_code == 401
     await door.as_admin("POST", "/admin/users", name="alice", password="other")
     assert (await door.get("/topics")).status_code == 401
+
+
+@in_door
+async def test_none_begins_for_a_user_who_was_deleted_while_the_password_was_checked(door: Door) -> None:
+    assert door.gate.logins is not None
+    with pytest.raises(NotAuthenticated):
+        door.gate.logins.sessions.begin(Principal("User:gone"), by_password=True)
 
 
 @in_door
