@@ -5,7 +5,7 @@ the broker for each operation.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from weakref import ReferenceType, WeakSet, ref
+from weakref import ReferenceType, WeakSet, finalize, ref
 
 import msgspec
 
@@ -322,7 +322,7 @@ class Gate:
             self._alive.add(found)
             if expires_ms:
                 found.ends_ms = expires_ms
-                self.clock.call_after(max(0, expires_ms - self.clock.now_ms()), partial(_end, self.clock, ref(found)))
+                _end_later(self.clock, found)
         self._accesses[key] = found
         if len(self._accesses) > ACCESSES_MAX:
             del self._accesses[next(iter(self._accesses))]
@@ -367,14 +367,19 @@ class Gate:
         access.renew(rights, Tenancy(tenant, image.tenants), is_over=is_over)
 
 
+def _end_later(clock: Clock, access: Access) -> None:
+    """Nothing is kept for one that nobody holds: each log-in makes one, and may last for hours."""
+    timer = clock.call_after(max(0, access.ends_ms - clock.now_ms()), partial(_end, clock, ref(access)))
+    finalize(access, timer.cancel).atexit = False
+
+
 def _end(clock: Clock, reference: ReferenceType[Access]) -> None:
     """What goes on with it, such as a stream, ends too. A session that was used meanwhile goes on."""
     access = reference()
     if access is None or access.is_over:
         return
-    left_ms = access.ends_ms - clock.now_ms()
-    if left_ms > 0:
-        clock.call_after(left_ms, partial(_end, clock, reference))
+    if access.ends_ms > clock.now_ms():
+        _end_later(clock, access)
     else:
         access.renew(NoRights(), access.tenancy, is_over=True)
 

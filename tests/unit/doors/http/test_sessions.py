@@ -11,7 +11,9 @@ import pytest
 from goqueue.broker.accounts.sealing import Sealing
 from goqueue.broker.accounts.sessions import RENEW_MS
 from goqueue.model.credentials import NotAuthenticated, Principal
+from goqueue.model.listener import IN_PROCESS
 from goqueue.model.sessions import IDLE_MS, LASTS_MS, Session
+from goqueue.testing.virtual_clock import VirtualClock
 from tests.unit.doors.http.session_door import Door, in_door, session_door
 
 ORIGIN = "https://mq.example.org"
@@ -282,6 +284,18 @@ def test_a_node_that_does_not_know_who_was_shut_out_honours_and_begins_no_sessio
             assert (await door.get("/topics")).status_code == 200
 
     asyncio.run(inside())
+
+
+@in_door
+async def test_nothing_is_kept_for_a_session_that_nobody_uses(door: Door) -> None:
+    door.gate.clock = clock = VirtualClock(door.now_ms)
+    held = [door.gate.start_session(Principal("User:zoe"), IN_PROCESS) for _ in range(20)]
+    await door.as_admin("DELETE", "/admin/users/alice")  # the gate lets go of what it keeps to use again
+    assert clock.timers == 20
+    del held[1:]
+    assert clock.timers == 1
+    clock.advance(IDLE_MS)
+    assert (held[0].is_over, clock.timers) == (True, 0)
 
 
 @in_door
