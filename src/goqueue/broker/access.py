@@ -64,8 +64,10 @@ class Access:
         """Bounded: permissions stand in the tables of operations."""
         self.is_over = False
         """There is no such user or key any more, or what it has shown has ended."""
-        self.counted: Allowance | None = None
+        self._counted: Allowance | None = None
         """By what topics that are made and deleted are counted, where they are."""
+        self._whole: Access | None = None
+        """Of one that counts: the one whose rights are renewed."""
         self.kept: dict[str, Any] = {}
         """What APIs remember for this access: gone when the rights change."""
 
@@ -104,13 +106,15 @@ class Access:
 
     def view(self, permission: Permission) -> View:
         """The broker for one operation. Raises where that needs a right on the cluster and there is none."""
+        if self._whole is not None:
+            return self._whole.view(permission).charged(self._counted)
         found = self._views.get(permission)
         if found is None:
             if self.is_over and permission is not OPEN:
                 raise NotAuthenticated(f"{self.principal} is gone, or its credentials have ended")
             scope = Scope(permission, self._rights, self.tenancy, self._on_refused)
             found = self._views[permission] = View(self._broker, scope)
-        return found if self.counted is None else found.charged(self.counted)
+        return found
 
     def charged(self, client_id: str) -> "Access":
         """The same, for one request of a client that calls itself so: topics that it makes and deletes are counted."""
@@ -118,7 +122,7 @@ class Access:
         if allowance is None or not allowance.limits_mutations:
             return self
         made = copy(self)
-        made.counted = allowance
+        made._whole, made._counted = self, allowance  # noqa: SLF001  one of the same kind
         return made
 
     def allowance(self, client_id: str) -> Allowance | None:

@@ -5,7 +5,7 @@ the broker for each operation.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from weakref import ReferenceType, WeakSet, ref
+from weakref import ReferenceType, WeakSet, finalize, ref
 
 import msgspec
 
@@ -218,12 +218,15 @@ class Gate:
         they have shown ends."""
         if principal.name == ANONYMOUS:  # other nodes would take it for one of those whom an open node lets in
             raise NotAuthenticated(f"{ANONYMOUS} is nobody in particular")
-        if self._access_age_s_max and (age_s := self._broker.health.cluster.access_age_s()) > self._access_age_s_max:
-            raise AccessTooOld(age_s)
+        self._check_age()
         audit, host = self._broker.audit, host_of(connected.peer)
         if audit is not None and audit.notes_logins:
             audit.note(self._access(principal, host, tenant).asked(host, "", LOGIN))
         return self._access(principal, host, tenant)
+
+    def _check_age(self) -> None:
+        if self._access_age_s_max and (age_s := self._broker.health.cluster.access_age_s()) > self._access_age_s_max:
+            raise AccessTooOld(age_s)
 
     # -- sessions of browsers
 
@@ -258,6 +261,7 @@ class Gate:
 
     def _in_session(self, session: Session, host: str, tenant: str) -> Access:
         assert self.logins is not None
+        self._check_age()  # it may have been ended meanwhile
         if self.logins.sessions.is_over(session):
             raise SessionOver
         used = msgspec.structs.replace(session, seen_ms=self.clock.now_ms())
@@ -318,7 +322,7 @@ class Gate:
             self._alive.add(found)
             if expires_ms:
                 found.ends_ms = expires_ms
-                self.clock.call_after(max(0, expires_ms - self.clock.now_ms()), partial(_end, self.clock, ref(found)))
+                _end_later(self.clock, found)
         self._accesses[key] = found
         if len(self._accesses) > ACCESSES_MAX:
             del self._accesses[next(iter(self._accesses))]
@@ -363,14 +367,19 @@ class Gate:
         access.renew(rights, Tenancy(tenant, image.tenants), is_over=is_over)
 
 
+def _end_later(clock: Clock, access: Access) -> None:
+    """Nothing is kept for one that nobody holds: each log-in makes one, and may last for hours."""
+    timer = clock.call_after(max(0, access.ends_ms - clock.now_ms()), partial(_end, clock, ref(access)))
+    finalize(access, timer.cancel).atexit = False
+
+
 def _end(clock: Clock, reference: ReferenceType[Access]) -> None:
     """What goes on with it, such as a stream, ends too. A session that was used meanwhile goes on."""
     access = reference()
     if access is None or access.is_over:
         return
-    left_ms = access.ends_ms - clock.now_ms()
-    if left_ms > 0:
-        clock.call_after(left_ms, partial(_end, clock, reference))
+    if access.ends_ms > clock.now_ms():
+        _end_later(clock, access)
     else:
         access.renew(NoRights(), access.tenancy, is_over=True)
 

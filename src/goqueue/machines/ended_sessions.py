@@ -8,7 +8,7 @@ from typing import ClassVar
 from goqueue.machines.account_result import AccountResult
 from goqueue.machines.machine import Command, Fact
 from goqueue.model.codes import Code
-from goqueue.model.sessions import IDS_MAX, EndedSessions
+from goqueue.model.sessions import IDS_MAX, LASTS_MS, EndedSessions
 
 ENDED_KEY = b"\0ended/"  # no topic can be called that
 PRINCIPALS_MAX = 10_000
@@ -61,7 +61,9 @@ class Ended:
         if command.session:
             ids[command.session] = command.ends_ms
         if not command.session or len(ids) > IDS_MAX:
-            ids, before_ms = {}, now_ms + 1
+            # Clocks of nodes differ, and may be set back: none that is over comes back, nor was begun later than this.
+            begun_ms = max(command.ends_ms, *ids.values(), 0) - LASTS_MS
+            ids, before_ms = {}, max(now_ms, begun_ms, before_ms) + 1
         # Those that were ended together end no later than one that is begun now.
         lasts_ms = max(command.ends_ms, before.lasts_ms)
         after = EndedSessions(principal, ids, before_ms, lasts_ms)

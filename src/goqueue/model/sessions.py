@@ -9,6 +9,7 @@ import msgspec
 
 from goqueue.model.secret import hides
 
+LASTS_MS = 12 * 60 * 60 * 1000
 IDLE_MS = 30 * 60 * 1000
 """A session that nothing was asked with for so long is over."""
 IDS_MAX = 20

@@ -179,11 +179,9 @@ class Node:
         self._oidc = Oidc(self._settings, self._ports.aside, broker.clock)
         tokens = self._oidc.open()
         logins = Logins(broker.accounts, broker.clock, self._ports.dice, self._assembly.secret, tokens)
-        if tokens is not None:
-            self._oidc.open_code_flow(tokens, logins, self._ports.dice)
-        forwarding = None
-        if self._peering is not None:
-            forwarding = self._peering.spread(broker, shares_ports=self._ports.shares_ports)
+        self._oidc.open_code_flow(tokens, logins, self._ports.dice)
+        peering, shares_ports = self._peering, self._ports.shares_ports
+        forwarding = None if peering is None else peering.spread(broker, shares_ports=shares_ports)
         age_ms, is_closed = self._settings.access_age_ms_max, self._settings.is_closed
         return Gate(broker, forwarding=forwarding, logins=logins, is_closed=is_closed, access_age_ms_max=age_ms)
 

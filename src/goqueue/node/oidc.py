@@ -65,10 +65,10 @@ class Oidc:
         self._keys.start()
         return tokens
 
-    def open_code_flow(self, tokens: "Tokens", logins: Logins, dice: Dice) -> None:
+    def open_code_flow(self, tokens: "Tokens | None", logins: Logins, dice: Dice) -> None:
         """For people with browsers, where the issuer knows this cluster as a client."""
         settings = self._settings
-        if settings.oidc_client_id is None:
+        if tokens is None or settings.oidc_client_id is None:
             return
         from goqueue.broker.accounts.code_flow import Client, CodeFlow
 

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.accounts.logins import Logins
+from goqueue.broker.gate import Gate
+from goqueue.doors.http.permissions import WRITES_TOPIC
 from goqueue.machines.controller_commands import CreateTopic
 from goqueue.model.codes import Code
+from goqueue.model.credentials import NotAuthenticated, Principal
+from goqueue.model.listener import IN_PROCESS
+from goqueue.testing import broker
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
 from goqueue.wire.grpc.topic_pb2 import CreateTopicRequest, DeleteTopicRequest
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -20,6 +26,7 @@ from goqueue.wire.kafka.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from tests.unit.doors.http.test_credentials import done_of
 from tests.unit.doors.kafka.test_quotas import CLIENT, USER, Client, limited, sent
 from tests.unit.doors.tenant_node import KafkaTenant, refusal, tenant_node
 from tests.unit.testing.loops import in_loop
@@ -179,3 +186,20 @@ async def test_a_tenant_is_told_over_sqs_and_grpc() -> None:
         await node.b.advance("3s")
         assert await node.sqs("CreateQueue", QueueName="jobs") == (200, "")
         assert (await node.http("GET", "/topics")).json["topics"] == ["jobs", "orders", "wide", "wider"]
+
+
+@in_loop
+async def test_a_request_whose_topics_are_counted_meets_the_rights_that_there_are_now() -> None:
+    async with broker() as b:
+        accounts = b.broker.accounts
+        gate = Gate(b.broker, logins=Logins(accounts, b.broker.clock, b.broker.dice, b"secret"), is_closed=True)
+        made = await done_of(lambda done: accounts.create_key("maker", ("admin",), 0, {}, done))
+        await done_of(lambda done: accounts.set_quota(None, "app", {MUTATIONS: 1.0}, done))
+        access = gate.access(Principal(made.key.principal), IN_PROCESS)
+        counted = access.charged("app")
+        assert counted is not access
+        counted.view(WRITES_TOPIC)
+        await done_of(lambda done: accounts.delete_key(made.key.key_id, done))
+        for each in (counted, access):
+            with pytest.raises(NotAuthenticated):
+                each.view(WRITES_TOPIC)

@@ -3,7 +3,7 @@
 from goqueue.machines.ended_sessions import PRINCIPALS_MAX, Ended, EndedForgotten, EndSession, SessionsEnded
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
-from goqueue.model.sessions import IDS_MAX, EndedSessions
+from goqueue.model.sessions import IDS_MAX, LASTS_MS, EndedSessions
 
 HOUR_MS = 60 * 60 * 1000
 ALICE, BOB = "User:alice", "User:bob"
@@ -44,6 +44,18 @@ def test_who_ends_too_many_one_by_one_ends_all() -> None:
     end(ended, "last", now_ms=10)
     found = ended.by_principal[ALICE]
     assert (dict(found.ids), found.has("other", 5), found.has("0", 5)) == ({}, True, True)
+
+
+def test_what_is_over_does_not_come_back_with_a_clock_that_is_behind() -> None:
+    ended = Ended()
+    end(ended, "", now_ms=1000)
+    end(ended, "", now_ms=10)
+    found = ended.by_principal[ALICE]
+    assert [found.has("x", begun_ms) for begun_ms in (1000, 1001, 1002)] == [True, True, False]
+    for number in range(IDS_MAX + 1):  # begun at 5000 by the clock of another node
+        end(ended, str(number), now_ms=2000, ends_ms=5000 + LASTS_MS)
+    found = ended.by_principal[ALICE]
+    assert (dict(found.ids), found.has("0", 5000), found.has("new", 5001)) == ({}, True, False)
 
 
 def test_what_is_over_by_itself_is_forgotten_with_the_next() -> None:

@@ -91,7 +91,10 @@ class CodeFlow:
     def begun(self, kept: Secret[str], state: str, issuer: str | None) -> Begun:
         """What the answer with this state is to. NotAuthenticated: to nothing that this browser has begun."""
         data = self._logins.sessions.unsealed(SEALED_AS, kept)
-        found = None if data is None else _decode(data)
+        try:
+            found = None if data is None else _decode(data)
+        except msgspec.MsgspecError:  # of another version
+            found = None
         if found is None or self._clock.now_ms() - found.begun_ms > BEGUN_MS_MAX:
             raise NotAuthenticated("this browser has begun no log-in of late; begin again")
         if Secret(found.state) != Secret(state) or issuer not in (None, self._client.issuer):
@@ -119,7 +122,7 @@ class CodeFlow:
             self._waiting -= 1
             try:
                 token = _answer(got[0]).id_token if error is None else ""
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeDecodeError):
                 token = ""
             if not token:
                 self._logins.fail(host, WHO)

@@ -23,10 +23,12 @@ class CannotUnseal(GoQueueError):
 class Sealing:
     """AES-256-GCM. What it is of is part of what is sealed: nothing can be put in the place of another."""
 
-    def __init__(self, dice: Dice, *masters: Secret[bytes]) -> None:
+    def __init__(self, dice: Dice, *masters: Secret[bytes], takes_clear: bool = True) -> None:
         """What is new is sealed under the first; what the others have sealed is still read. Without any, what is new is
-        stored as it is."""
+        stored as it is. `takes_clear`: what was stored so before there was a master key is read, too. Never for what
+        clients bring: they could write it themselves."""
         self._masters = masters
+        self._takes_clear = takes_clear
         keys = [each.reveal() for each in masters]
         assert all(len(each) == MASTER_BYTES for each in keys)
         self._dice = dice
@@ -39,10 +41,11 @@ class Sealing:
         return self._cipher is not None
 
     def derived(self, use: bytes, secret: bytes) -> "Sealing":
-        """For another use, of those who have this secret too. Where there is no master key the secret has to do."""
+        """For what clients bring back, by a key of those who have this secret too. Where there is no master key the
+        secret has to do."""
         masters = [each.reveal() for each in self._masters] or [b""]
         keys = (hmac.digest(b"derived " + each, use + b" " + secret, "sha256") for each in masters)
-        return Sealing(self._dice, *map(Secret, keys))
+        return Sealing(self._dice, *map(Secret, keys), takes_clear=False)
 
     def seal(self, of: str, data: bytes) -> bytes:
         if self._cipher is None:
@@ -59,7 +62,7 @@ class Sealing:
         return sealed if self.is_newest(sealed) else self.seal(of, self.open(of, sealed))
 
     def open(self, of: str, sealed: bytes) -> bytes:
-        if sealed[:1] == _CLEAR:
+        if sealed[:1] == _CLEAR and self._takes_clear:
             return sealed[1:]
         at = 1 + _ID_BYTES
         cipher = self._ciphers.get(sealed[1:at]) if sealed[:1] == _SEALED else None

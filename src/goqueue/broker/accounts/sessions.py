@@ -12,14 +12,13 @@ from goqueue.broker.accounts.accounts import Accounts, OnReply
 from goqueue.broker.accounts.sealing import CannotUnseal
 from goqueue.broker.tenants.belonging import account_of
 from goqueue.model.accounts import USER
-from goqueue.model.credentials import Principal
+from goqueue.model.credentials import NotAuthenticated, Principal
 from goqueue.model.scram import Mechanism
 from goqueue.model.secret import Secret
-from goqueue.model.sessions import Session
+from goqueue.model.sessions import LASTS_MS, Session
 from goqueue.ports.dice import Dice
 from goqueue.runtime.clock import Clock
 
-LASTS_MS = 12 * 60 * 60 * 1000
 RENEW_MS = 60 * 1000
 """A browser gets its session anew when it has not for so long: it says when it was last used."""
 ID_BYTES = 32
@@ -41,10 +40,13 @@ class Sessions:
         self._csrf_key = hmac.digest(secret, b"csrf of sessions", "sha256")
 
     def begin(self, principal: Principal, *, by_password: bool) -> Session:
+        """NotAuthenticated: its user has no password any more."""
         now_ms = self._clock.now_ms()
         ended = self._accounts.image.ended_sessions.get(principal.name)
         begun_ms = now_ms if ended is None else max(now_ms, ended.before_ms)  # clocks of nodes differ
         stamp = self._stamp(principal.name) if by_password else b""
+        if by_password and not stamp:
+            raise NotAuthenticated
         session_id = self._dice.randbytes(ID_BYTES)
         return Session(session_id, principal.name, principal.roles, begun_ms, now_ms + LASTS_MS, now_ms, stamp)
 
@@ -93,16 +95,15 @@ class Sessions:
 
     def end(self, session: Session, on_reply: OnReply[None], *, is_all: bool = False) -> None:
         """`is_all`: all of its principal. They are over on this node when told, and on others a moment later."""
-        now_ms = self._clock.now_ms()
-        ends_ms = now_ms + LASTS_MS if is_all else session.ends_ms
+        ends_ms = max(self._clock.now_ms() + LASTS_MS, session.ends_ms) if is_all else session.ends_ms
         self._accounts.end_session(session.principal, "" if is_all else session.digest, ends_ms, on_reply)
 
     def _stamp(self, principal: str) -> bytes:
-        """Of what a password is checked by now; of somebody who has none it fits nothing that was stamped."""
+        """Of what a password is checked by now; empty, of somebody who has none: nothing was stamped so."""
         name = principal.removeprefix(f"{USER}:")
         found = None
         if account_of(self._accounts.image, principal) is not None:
             found = self._accounts.verifier(name, Mechanism.SHA_256)
         if found is None:
-            return b"none"
+            return b""
         return hmac.digest(self._csrf_key, b"stamp" + found.salt + found.stored_key, "sha256")[:16]

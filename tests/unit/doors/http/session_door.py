@@ -116,11 +116,14 @@ class Door:
 
 
 @asynccontextmanager
-async def session_door(prepare: Callable[[Gate], None] = lambda _gate: None) -> AsyncIterator[Door]:
+async def session_door(
+    prepare: Callable[[Gate], None] = lambda _gate: None, *, access_age_ms_max: int = 0
+) -> AsyncIterator[Door]:
     """With a user, alice, whose password is `secret`."""
     async with broker() as b:
         node = b.broker
-        gate = Gate(node, logins=Logins(node.accounts, node.clock, node.dice, b"secret"), is_closed=True)
+        logins = Logins(node.accounts, node.clock, node.dice, b"secret")
+        gate = Gate(node, logins=logins, is_closed=True, access_age_ms_max=access_age_ms_max)
         prepare(gate)
         made = await done_of(lambda done: node.accounts.create_key("root", ("admin",), 0, {}, done))
         app = HttpApp(gate, by_header={TARGET: SqsApp(gate)}, visitors=Visitors([HOST]))

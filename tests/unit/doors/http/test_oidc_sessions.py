@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
+import msgspec
+
 from goqueue.broker.accounts.code_flow import BEGUN_MS_MAX, Client, CodeFlow
 from goqueue.broker.gate import Gate
 from goqueue.model.errors import GoQueueError
@@ -113,6 +115,10 @@ async def test_the_answer_to_another_log_in_is_refused(door: Door, issuer: Issue
     assert (await door.get(answer(issuer))).status_code == 401
     door.cookies = {"__Host-gq-login": kept["__Host-gq-login"][:-8] + "AAAAAAAA"}
     assert (await door.get(answer(issuer))).status_code == 401
+    assert door.gate.logins is not None
+    of_another_version = door.gate.logins.sessions.sealed("log-in", msgspec.msgpack.encode(["state"]))
+    door.cookies = {"__Host-gq-login": of_another_version.reveal()}
+    assert (await door.get(answer(issuer))).status_code == 401
     door.cookies = kept
     await door.advance(BEGUN_MS_MAX + 1)
     assert (await door.get(answer(issuer))).status_code == 401
@@ -147,11 +153,12 @@ async def test_a_token_that_is_not_the_answer_begins_no_session(door: Door, issu
 
 @with_issuer
 async def test_an_issuer_that_gives_no_token_begins_no_session(door: Door, issuer: Issuer) -> None:
-    for issuer.answer in (b"", b"{}", b'{"id_token": 7}', b'{"id_token": "x.y.z"}', GoQueueError("not now")):
+    wrong = b"", b"{}", b'{"id_token": 7}', b'{"id_token": "x.y.z"}', b'{"id_token": "\xff"}'
+    for issuer.answer in (*wrong, GoQueueError("not now")):
         await begin(door, issuer)
         assert (await door.get(answer(issuer))).status_code == 401
         await door.advance(1000)
-    assert len(issuer.forms) == 5
+    assert len(issuer.forms) == 6
 
 
 @with_issuer

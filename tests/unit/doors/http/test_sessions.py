@@ -1,13 +1,20 @@
 """Sessions of browsers: how they begin and end, and what a request with one has to show."""
 
 import asyncio
+import base64
 import re
+from typing import Any
 
+import msgspec
 import pytest
 
-from goqueue.broker.accounts.sessions import LASTS_MS, RENEW_MS
-from goqueue.model.sessions import IDLE_MS, Session
-from tests.unit.doors.http.session_door import Door, in_door
+from goqueue.broker.accounts.sealing import Sealing
+from goqueue.broker.accounts.sessions import RENEW_MS
+from goqueue.model.credentials import NotAuthenticated, Principal
+from goqueue.model.listener import IN_PROCESS
+from goqueue.model.sessions import IDLE_MS, LASTS_MS, Session
+from goqueue.testing.virtual_clock import VirtualClock
+from tests.unit.doors.http.session_door import Door, in_door, session_door
 
 ORIGIN = "https://mq.example.org"
 NEW = {"name": "orders"}
@@ -124,6 +131,23 @@ async def test_what_was_changed_or_is_not_ours_says_nothing(door: Door) -> None:
     assert (await door.get("/topics")).status_code == 401
 
 
+def forged(door: Door, **said: Any) -> Session:
+    wanted = {"principal": "User:root", "roles": ("admin",), "begun_ms": door.now_ms, "stamp": b"", **said}
+    return Session(session_id=bytes(32), ends_ms=door.now_ms + LASTS_MS, seen_ms=door.now_ms, **wanted)
+
+
+@in_door
+async def test_what_nobody_has_sealed_says_nothing(door: Door) -> None:
+    clear = Sealing(door.b.broker.dice)
+    stored = door.gate.logins.sessions.sealing if door.gate.logins is not None else clear
+    for session in (forged(door), forged(door, principal="User:alice"), forged(door, principal="User:alice", roles=())):
+        data = msgspec.msgpack.encode(session)
+        for sealed in (clear.seal("session", data), data, b"\1" + data, stored.seal("log-in", data), b"\0", b"\1"):
+            door.cookies = {"__Host-gq": base64.urlsafe_b64encode(sealed).decode().rstrip("=")}
+            reply = await door.get("/topics")
+            assert (reply.status_code, "set-cookie" in reply.headers) == (401, False), sealed[:1]
+
+
 @in_door
 async def test_a_log_out_ends_the_session_also_for_who_has_a_copy(door: Door) -> None:
     csrf = (await door.log_in()).json()["csrf_token"]
@@ -169,6 +193,13 @@ async def test_another_password_ends_sessions_and_so_does_the_end_of_the_user(do
     assert (await door.get("/topics")).status_code == 401
     await door.as_admin("POST", "/admin/users", name="alice", password="other")
     assert (await door.get("/topics")).status_code == 401
+
+
+@in_door
+async def test_none_begins_for_a_user_who_was_deleted_while_the_password_was_checked(door: Door) -> None:
+    assert door.gate.logins is not None
+    with pytest.raises(NotAuthenticated):
+        door.gate.logins.sessions.begin(Principal("User:gone"), by_password=True)
 
 
 @in_door
@@ -237,6 +268,34 @@ async def test_a_stream_goes_on_while_its_session_is_used(door: Door) -> None:
     await door.advance(IDLE_MS)
     await door.settle()
     assert stream.done()
+
+
+def test_a_node_that_does_not_know_who_was_shut_out_honours_and_begins_no_session() -> None:
+    async def inside() -> None:
+        async with session_door(access_age_ms_max=60_000) as door:
+            cluster = door.b.broker.health.cluster
+            cluster.access_age_s = lambda: 60.0
+            await door.log_in()
+            assert (await door.get("/topics")).status_code == 200
+            cluster.access_age_s = lambda: 61.0
+            for reply in (await door.get("/topics"), await door.log_in()):
+                assert (reply.status_code, "set-cookie" in reply.headers) == (503, False), reply.text
+            cluster.access_age_s = lambda: 0.0
+            assert (await door.get("/topics")).status_code == 200
+
+    asyncio.run(inside())
+
+
+@in_door
+async def test_nothing_is_kept_for_a_session_that_nobody_uses(door: Door) -> None:
+    door.gate.clock = clock = VirtualClock(door.now_ms)
+    held = [door.gate.start_session(Principal("User:zoe"), IN_PROCESS) for _ in range(20)]
+    await door.as_admin("DELETE", "/admin/users/alice")  # the gate lets go of what it keeps to use again
+    assert clock.timers == 20
+    del held[1:]
+    assert clock.timers == 1
+    clock.advance(IDLE_MS)
+    assert (held[0].is_over, clock.timers) == (True, 0)
 
 
 @in_door
