@@ -12,6 +12,7 @@ from goqueue.model.topics import Image
 from goqueue.replica.replica import Replica
 from goqueue.replica.replicas import Replicas
 from goqueue.testing.virtual_clock import VirtualClock
+from tests.unit.testing.loops import turn
 
 TURNS = 12
 
@@ -32,10 +33,10 @@ async def _ends(turns: int) -> bool:
     task = asyncio.create_task(balancing.keep_balanced())
     for _ in range(turns):
         balancing.image_changed()
-        await asyncio.sleep(0)
+        await turn()
     task.cancel()
     for _ in range(TURNS):
-        await asyncio.sleep(0)
+        await turn()
     return task.cancelled()
 
 

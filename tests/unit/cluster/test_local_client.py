@@ -7,6 +7,7 @@ from typing import Any
 
 from goqueue.cluster.etcd.port import EtcdFault, KeyPut
 from goqueue.cluster.local.client import UNSENT_BYTES_MAX, LocalStoreClient
+from tests.unit.testing.loops import turn
 
 
 def run(scenario: Callable[[LocalStoreClient, socket.socket], Awaitable[None]]) -> None:
@@ -37,7 +38,7 @@ def test_a_member_that_has_closed_it_is_told_nothing() -> None:
         client.on_lost = lambda: lost.append(None)
         client.close()
         for _ in range(5):
-            await asyncio.sleep(0)
+            await turn()
         assert not lost
 
     run(scenario)
@@ -49,7 +50,7 @@ def test_a_store_that_reads_nothing_is_asked_nothing_more() -> None:
         put = KeyPut(b"key", bytes(UNSENT_BYTES_MAX // 4))
         for _ in range(8):
             client.txn([], [put], answers.append)
-        await asyncio.sleep(0)
+        await turn()
         assert len(answers) == 3, answers
         assert all(isinstance(each, EtcdFault) and "too much" in str(each) for each in answers)
 

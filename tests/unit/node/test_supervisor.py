@@ -18,9 +18,9 @@ from goqueue.node.processes.supervisor import Supervisor
 from goqueue.node.settings import Settings
 
 DEAF = """
-import os, time
+import os, signal
 os.write(1, b'{"first_key": null}\\n')
-time.sleep(600)
+signal.pause()
 """
 FAR_S = 60.0
 
@@ -54,7 +54,8 @@ def member(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memb
 def test_a_member_that_does_not_stop_is_ended(
     settings: Settings, member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisors, "STOP_S_MAX", 0)
+    monkeypatch.setattr(supervisors, "stop_s_max", lambda settings: 0)
+    monkeypatch.setattr(supervisors, "LATE_S", 0)
 
     async def scenario() -> None:
         stop = asyncio.Event()

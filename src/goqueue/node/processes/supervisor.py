@@ -26,6 +26,7 @@ from goqueue.node.process import (
     say_ready,
     serve,
     stop_on_signals,
+    stop_s_max,
 )
 from goqueue.node.processes.addresses import Addresses
 from goqueue.node.processes.child import Child
@@ -40,9 +41,8 @@ from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolv
 RESTART_S_MIN, RESTART_S_MAX = 0.1, 30.0
 STEADY_S = 60.0
 """One that has run for so long is started again at once."""
-STOP_S_MAX = 60.0
-"""How long a member may take to stop, beside handing on its work: one with many logs waits for the disk. A crash is
-safe at any moment."""
+LATE_S = 10.0
+"""A member that should have ended by itself is ended so much later. A crash is safe at any moment."""
 
 events = get_logger("supervisor")
 
@@ -127,7 +127,7 @@ class Supervisor:
         running = [asyncio.ensure_future(each.wait()) for each in self._members if each.is_running]
         if not running:
             return
-        _, late = await asyncio.wait(running, timeout=2 * self._settings.drain_ms / 1000 + STOP_S_MAX)
+        _, late = await asyncio.wait(running, timeout=stop_s_max(self._settings) + LATE_S)
         if late:
             for each in self._members:
                 if each.is_running:

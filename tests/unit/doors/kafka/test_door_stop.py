@@ -15,6 +15,7 @@ from goqueue.runtime.clock import LoopClock
 from goqueue.wire.kafka.messages.metadata import ApiVersionsRequest
 from tests.brokers import TestBroker
 from tests.unit.doors.kafka.test_door_fuzz import frame
+from tests.unit.testing.loops import turn
 
 FAR_S = 60
 
@@ -57,7 +58,7 @@ async def stop_with_a_fault_of_ours() -> list[str]:
         client.setblocking(False)
         await loop.sock_connect(client, address)
         while not door.connections:
-            await asyncio.sleep(0)
+            await turn()
         (connection,) = door.connections
         connection.expect_reply().on_lost = fail
         async with asyncio.timeout(FAR_S):
