@@ -84,7 +84,7 @@ def test_a_member_that_the_system_has_no_room_for_is_tried_again(settings: Setti
 
         member.starting, member.started = no_room_once, started
         supervisor = Supervisor(settings, [member])
-        supervisor._announce = member.kill  # type: ignore[method-assign]  it ends when it has begun
+        supervisor._announce = member.kill  # type: ignore[method-assign]  # it ends when it has begun
         running = asyncio.create_task(supervisor.run(stop))
         waiting = asyncio.create_task(is_back.wait())
         async with asyncio.timeout(FAR_S):
