@@ -13,7 +13,8 @@ class LoopStreams:
         self._network = network or LoopNetwork()
 
     async def connect(self, host: str, port: int, within_s: float) -> "LoopStream":
-        return await asyncio.wait_for(self._connect(host, port), within_s)
+        async with asyncio.timeout(within_s):
+            return await self._connect(host, port)
 
     async def _connect(self, host: str, port: int) -> "LoopStream":
         loop = asyncio.get_running_loop()
@@ -44,7 +45,8 @@ class LoopStream:
         await self._writer.drain()
 
     async def receive(self, within_s: float) -> bytes:
-        return await asyncio.wait_for(self._reader.read(READ_BYTES), within_s)
+        async with asyncio.timeout(within_s):
+            return await self._reader.read(READ_BYTES)
 
     def close(self) -> None:
         self._writer.close()

@@ -149,7 +149,8 @@ class HandingOver:
         while True:
             await asyncio.sleep(BALANCE_S_MIN)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._has_changed.wait(), BALANCE_S - BALANCE_S_MIN)
+                async with asyncio.timeout(BALANCE_S - BALANCE_S_MIN):
+                    await self._has_changed.wait()
             self._has_changed.clear()
             moves = list(self._wanted())
             moved = 0

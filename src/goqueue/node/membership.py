@@ -149,7 +149,8 @@ class Membership:
         ready = asyncio.Event()
         self.controller.start(ready.set)
         try:
-            await asyncio.wait_for(ready.wait(), START_S_MAX)
+            async with asyncio.timeout(START_S_MAX):
+                await ready.wait()
         except TimeoutError:
             raise no_answer() from None
         await self._register()
@@ -321,7 +322,8 @@ class Membership:
             gone = asyncio.Event()
             self._store.revoke(lease, lambda fault: gone.set())
             try:
-                await asyncio.wait_for(gone.wait(), AGAIN_S)
+                async with asyncio.timeout(AGAIN_S):
+                    await gone.wait()
             except TimeoutError:
                 events.warning("session not revoked: it ends by itself", lease=lease)
         if self.replication is not None:  # last: until they know that it is gone, others wait for its copies

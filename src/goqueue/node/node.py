@@ -35,6 +35,7 @@ from goqueue.node.oidc import Oidc
 from goqueue.node.open_files import partition_limits
 from goqueue.node.peering import Peering
 from goqueue.node.ports import AsideWorker, Commits, DiskCrew, NodeClock, NodePorts, RealPorts
+from goqueue.node.recovered import tell_recovered
 from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
 from goqueue.node.tracing import tracing_options
@@ -44,13 +45,9 @@ from goqueue.replica.saved_watermarks import SavedWatermarks
 from goqueue.runtime.clock import SettledClock
 from goqueue.storage.data_directory import DataDirectory
 from goqueue.storage.disk import Disk
-from goqueue.storage.recovery import RecoveryReport
-from goqueue.telemetry.logs import get_logger
 
 DRAIN_TURNS = 3
 """Of the event loop: a sync is told to those who wait, their replies are gathered, and are written."""
-
-events = get_logger("node")
 
 
 class Opened(NamedTuple):
@@ -148,7 +145,7 @@ class Node:
             await self.close()
             raise
         for report in self._directory.report:
-            _tell(report)
+            tell_recovered(report)
         return Opened(
             topics=len(assembly.broker.topics.image.topics),
             partitions=sum(topic.partitions for topic in assembly.broker.topics.image.topics.values()),
@@ -342,6 +339,7 @@ class Node:
     async def _stop_thinking(self) -> None:
         if self._assembly is not None:
             self._assembly.broker.publisher.turns.stop()
+            self._assembly.broker.topics.stop_opening()  # of topics that are made meanwhile
         if self._oidc is not None:
             await self._oidc.close()
         for aside in (self._aside, self._thinking):
@@ -385,16 +383,3 @@ async def _all_opened(topics: Topics, stop: asyncio.Event) -> bool:
     if not opened.is_set():
         topics.stop_opening()
     return opened.is_set()
-
-
-def _tell(report: RecoveryReport) -> None:
-    say = events.warning if report.damage or report.missing else events.info
-    say(
-        "recovered log",
-        log=report.log,
-        scanned_bytes=report.scanned_bytes,
-        truncated_bytes=report.truncated_bytes,
-        damaged_batches=len(report.damage),
-        missing=[f"{first} to {last}" for first, last in report.missing],
-        notes=report.notes,
-    )

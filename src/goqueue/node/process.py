@@ -1,11 +1,13 @@
 """A node as a process of its own: signals, limits, the ready file and the words at the start."""
 
 import asyncio
+import faulthandler
 import gc
 import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -39,6 +41,9 @@ GC_THRESHOLDS = (50_000, 20, 1000)
 """Reference counts free nearly everything; a full collection among millions of objects would be a pause."""
 
 WARN_AGAIN_S = 3600.0
+STOP_S_MAX = 90.0
+"""How long a stop may take, beside handing on work: with many logs it waits for the disk."""
+EXIT_LATE = 4
 
 events = get_logger("node")
 
@@ -90,6 +95,22 @@ async def run_node(
     announce: Callable[[Opened], None],
 ) -> None:
     """Until `stop`. `announce`: it serves. StartFailed."""
+    in_time = asyncio.create_task(_end_in_time(stop, stop_s_max(settings)))
+    try:
+        await _run_node(node, settings, stop, is_stopping, announce)
+    finally:
+        in_time.cancel()
+        with suppress(asyncio.CancelledError):
+            await in_time
+
+
+async def _run_node(
+    node: Node,
+    settings: Settings,
+    stop: asyncio.Event,
+    is_stopping: Callable[[], bool],
+    announce: Callable[[Opened], None],
+) -> None:
     events.info("opening data directory", data_dir=str(settings.data_dir))
     with failing_start(settings.data_dir):
         try:
@@ -107,6 +128,30 @@ async def run_node(
     finally:
         await node.close()
     events.info("stopped", data_dir=str(settings.data_dir))
+
+
+def stop_s_max(settings: Settings) -> float:
+    """After so long a stop that has not ended is ended."""
+    return 2 * settings.drain_ms / 1000 + STOP_S_MAX
+
+
+async def _end_in_time(stop: asyncio.Event, within_s: float) -> None:
+    """Until it is cancelled. A stop that hangs must not need a person, and has to say where it hangs."""
+    await stop.wait()
+    late = threading.Timer(within_s, _end_late, (within_s,))
+    late.daemon = True
+    late.start()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        late.cancel()
+
+
+def _end_late(within_s: float) -> None:
+    """In a thread of its own. A crash is safe at any moment."""
+    events.error("the stop did not end in time: this process ends now, see where it was", seconds=within_s)
+    faulthandler.dump_traceback(sys.__stderr__ or 2)
+    os._exit(EXIT_LATE)
 
 
 @contextmanager

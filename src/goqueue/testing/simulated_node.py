@@ -266,7 +266,8 @@ class SimulatedNode:
         self._simulation.note("stop", self.name)
         life = self._life
         self._stop.set()
-        await asyncio.wait_for(asyncio.shield(self._running), STOP_S_MAX)
+        async with asyncio.timeout(STOP_S_MAX):
+            await asyncio.shield(self._running)
         self._end(life, silently=False)
 
     def pause(self) -> None:

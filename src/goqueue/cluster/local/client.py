@@ -43,6 +43,8 @@ from goqueue.cluster.local.messages import (
 DEADLINE_S = 2.0
 """After which nobody waits for an answer. What was asked may still be done."""
 UNDER_WAY_MAX = 10_000
+UNSENT_BYTES_MAX = 64 << 20
+"""A store that reads nothing is asked nothing more: what nobody waits for any more is still on its way to it."""
 
 OnAnswer = Callable[[Answer], None]
 
@@ -58,6 +60,8 @@ class LocalStoreClient(asyncio.Protocol):
         self._waiting: dict[int, tuple[OnAnswer, asyncio.TimerHandle]] = {}
         self._watches: dict[int, tuple[OnKeys, OnFault]] = {}
         self._is_closed = False
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called when the store has cut the connection: there is no other."""
 
     @classmethod
     async def connect(cls, sock: socket.socket) -> "LocalStoreClient":
@@ -119,13 +123,19 @@ class LocalStoreClient(asyncio.Protocol):
         if self._is_closed:
             return
         number = asked.number
-        if self._transport is None or len(self._waiting) >= UNDER_WAY_MAX:
-            words = "the store has ended" if self._transport is None else "too much is asked of the store at once"
+        words = self._why_not()
+        if words:
             self._loop.call_soon(self._refuse, Faulty(number, words), on_answer)
             return
         timer = self._loop.call_later(DEADLINE_S, self._give_up, number)
         self._waiting[number] = on_answer, timer
         self._send(asked)
+
+    def _why_not(self) -> str:
+        if self._transport is None:
+            return "the store has ended"
+        is_full = self._transport.get_write_buffer_size() > UNSENT_BYTES_MAX
+        return "too much is asked of the store at once" if is_full or len(self._waiting) >= UNDER_WAY_MAX else ""
 
     def _send(self, asked: Asked) -> None:
         if self._transport is not None:
@@ -153,6 +163,8 @@ class LocalStoreClient(asyncio.Protocol):
             on_answer(Faulty(number, "the connection to the store was lost"))
         for _, on_lost in watches.values():
             on_lost(EtcdFault("the connection to the store was lost"))
+        if not self._is_closed:
+            self.on_lost()
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -26,7 +26,7 @@ from goqueue.cluster.local.messages import (
 from goqueue.telemetry.logs import get_logger
 
 UNSENT_BYTES_MAX = 256 << 20
-"""A member that reads nothing for so long is cut off: it begins anew, or is restarted."""
+"""A member that reads nothing for so long is cut off: it ends, and is started again."""
 
 events = get_logger("store")
 

@@ -303,7 +303,8 @@ class Serving:
         self._is_answered.clear()
         if self._taken:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_answered.wait(), within_s)
+                async with asyncio.timeout(within_s):
+                    await self._is_answered.wait()
 
     async def _until_stop(self, streaming: Awaitable[T]) -> T:
         task: asyncio.Task[Any] | None = asyncio.current_task()

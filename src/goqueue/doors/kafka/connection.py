@@ -22,6 +22,7 @@ from goqueue.doors.kafka.frame_sizes import (
     may_be_large,
 )
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
+from goqueue.telemetry.calls import call_each
 
 if TYPE_CHECKING:
     from goqueue.broker.access import Access
@@ -102,9 +103,10 @@ class Connection(Answering):
         replies, self.replies = self.replies, deque()
         self._owner.waiting_bytes -= self._waiting_bytes
         self._waiting_bytes = 0
-        for reply in replies:
-            reply.lose()
-        self._owner.lost(self, self._why)
+        try:
+            call_each(reply.lose for reply in replies)
+        finally:  # a stop waits until its owner knows of it
+            self._owner.lost(self, self._why)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
         if self._frame is not None:

@@ -34,6 +34,7 @@ from goqueue.model.listener import Api as ApiName
 from goqueue.model.refusal import Refused
 from goqueue.ports.listening import Listening, plain
 from goqueue.ports.network import Listener, Network
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.door_facts import DoorFacts, FetchSessionFacts
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.apis import APIS
@@ -193,11 +194,9 @@ class KafkaDoor:
         self.connections.pop(connection, None)
         for timers in (self._strangers, self._sessions_end, self._ages):
             _cancel(timers, connection)
-        self.sessions.lost(connection)
-        self._seating.leave(connection)
-        self._turns.lost(connection)
         if not self.connections:
             self._is_empty.set()
+        call_each(partial(call, connection) for call in (self.sessions.lost, self._seating.leave, self._turns.lost))
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1

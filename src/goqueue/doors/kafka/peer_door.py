@@ -22,6 +22,7 @@ from goqueue.ports.dice import Dice
 from goqueue.ports.listening import Listening
 from goqueue.ports.network import Listener
 from goqueue.ports.peers import PeerHandler
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 from goqueue.wire.kafka.codec import decode, encode
 from goqueue.wire.kafka.errors import MalformedRequest
@@ -230,10 +231,9 @@ class PeerDoor:
             self._strangers -= 1
         pending = list(guest.pending)
         guest.pending.clear()
-        for asked in pending:
-            asked.lose()
         if not self._guests:
             self._is_empty.set()
+        call_each(asked.lose for asked in pending)
 
     # -- the proof
 

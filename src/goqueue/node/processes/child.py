@@ -14,6 +14,8 @@ from goqueue.cluster.local.server import StoreConnection
 from goqueue.node.processes.member import CERTIFICATES, STOP, MemberStart
 
 COMMAND = "import sys; from goqueue.node.processes.member import main; sys.exit(main())"
+SOCKETS = 2
+"""To the store, and to the store for renewals."""
 
 
 class Child:
@@ -36,9 +38,12 @@ class Child:
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
+        """OSError: the system has no room for it."""
         self.facts = {}
-        sockets = [await self._connect() for _ in range(2)]
+        sockets: list[socket.socket] = []
         try:
+            while len(sockets) < SOCKETS:
+                sockets.append(await self._connect())
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-c", COMMAND),
                 *(str(each.fileno()) for each in sockets),

@@ -30,13 +30,15 @@ from goqueue.node.process import StartFailed, prepare_process, run_node, stop_on
 from goqueue.node.settings import Settings
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
-from goqueue.telemetry.logs import configure_logs
+from goqueue.telemetry.logs import configure_logs, get_logger
 
 STOP, CERTIFICATES = b"s", b"h"
 LENGTH_BYTES = 4
 EXIT_ORPHANED = 3
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 FIRST = 1
+
+events = get_logger("member")
 
 
 class MemberStart(NamedTuple):
@@ -85,6 +87,7 @@ async def _serve(
     is_stopping = stop_on_signals(stop)
     settings = start.settings
     client = await LocalStoreClient.connect(store)
+    client.on_lost = _store_lost
     ports = MemberPorts(client, LocalRenewals(session, DEADLINE_S))
     compact = partial(compact_in_process, settings.data_dir)
     first = FirstAdmin(take_bootstrap_key(), start.home, is_made_here=settings.node_id == FIRST)
@@ -98,6 +101,13 @@ async def _serve(
         tell({"topics": opened.topics, "failed_logs": opened.failed, "first_key": known, **opened.doors})
 
     await run_node(node, settings, stop, is_stopping, announce)
+
+
+def _store_lost() -> None:
+    """It would lead by metadata that it hears nothing of any more, since its session is renewed on another socket. Its
+    supervisor starts it again."""
+    events.error("this member ends: its connection to the store was cut")
+    os._exit(EXIT_ORPHANED)
 
 
 def _teller() -> Callable[[dict[str, object]], None]:

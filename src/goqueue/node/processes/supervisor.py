@@ -26,6 +26,7 @@ from goqueue.node.process import (
     say_ready,
     serve,
     stop_on_signals,
+    stop_s_max,
 )
 from goqueue.node.processes.addresses import Addresses
 from goqueue.node.processes.child import Child
@@ -40,6 +41,8 @@ from goqueue.telemetry.logs import LogFormat, configure_logs, get_logger, resolv
 RESTART_S_MIN, RESTART_S_MAX = 0.1, 30.0
 STEADY_S = 60.0
 """One that has run for so long is started again at once."""
+LATE_S = 10.0
+"""A member that should have ended by itself is ended so much later. A crash is safe at any moment."""
 
 events = get_logger("supervisor")
 
@@ -117,9 +120,20 @@ class Supervisor:
         finally:
             for each in self._members:
                 each.stop() if stop.is_set() else each.kill()
+            await self._ended()
+
+    async def _ended(self) -> None:
+        """One that does not end is ended."""
+        running = [asyncio.ensure_future(each.wait()) for each in self._members if each.is_running]
+        if not running:
+            return
+        _, late = await asyncio.wait(running, timeout=stop_s_max(self._settings) + LATE_S)
+        if late:
             for each in self._members:
                 if each.is_running:
-                    await each.wait()
+                    events.error("member does not stop; it is ended", member=each.number, pid=each.pid)
+                    each.kill()
+            await asyncio.wait(late)
 
     async def _start(self) -> bool:
         """False: stopped meanwhile."""
@@ -151,7 +165,11 @@ class Supervisor:
             pause_s = RESTART_S_MIN if loop.time() - since_s >= STEADY_S else min(pause_s * 2, RESTART_S_MAX)
             events.error("member has ended; it is started again", member=member.number, reason=why)
             await asyncio.sleep(pause_s)
-            await member.start()
+            try:
+                await member.start()
+            except OSError as error:  # no memory or no place for a process: the others go on
+                events.error("member could not be started", member=member.number, reason=str(error))
+                continue
             if why := await member.wait_ready():
                 events.error("member did not start", member=member.number, reason=why)
                 continue

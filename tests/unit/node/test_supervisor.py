@@ -1,0 +1,98 @@
+"""A supervisor and members that do not do as they are told: real processes, which are no nodes."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from goqueue.cluster.etcd.port import Etcd
+from goqueue.node.processes import child as children
+from goqueue.node.processes import supervisor as supervisors
+from goqueue.node.processes.child import Child
+from goqueue.node.processes.member import MemberStart
+from goqueue.node.processes.supervisor import Supervisor
+from goqueue.node.settings import Settings
+
+DEAF = """
+import os, signal
+os.write(1, b'{"first_key": null}\\n')
+signal.pause()
+"""
+FAR_S = 60.0
+
+
+class Member(Child):
+    """`starting`, `started`: called before and after each."""
+
+    starting: Callable[[], None] = staticmethod(lambda: None)
+    started: Callable[[], None] = staticmethod(lambda: None)
+
+    async def start(self) -> None:
+        self.starting()
+        await super().start()
+        self.started()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path, drain_ms=0)
+
+
+@pytest.fixture
+def member(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Member]:
+    monkeypatch.setattr(children, "COMMAND", DEAF)
+    monkeypatch.setattr(supervisors, "RESTART_S_MIN", 0)
+    made = Member(MemberStart(settings, settings.data_dir), cast(Etcd, None))
+    yield made
+    made.kill()
+
+
+def test_a_member_that_does_not_stop_is_ended(
+    settings: Settings, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisors, "stop_s_max", lambda settings: 0)
+    monkeypatch.setattr(supervisors, "LATE_S", 0)
+
+    async def scenario() -> None:
+        stop = asyncio.Event()
+        running = asyncio.create_task(Supervisor(settings, [member]).run(stop))
+        stop.set()
+        async with asyncio.timeout(FAR_S):
+            await running
+        assert not member.is_running
+
+    asyncio.run(scenario())
+
+
+def test_a_member_that_the_system_has_no_room_for_is_tried_again(settings: Settings, member: Member) -> None:
+    async def scenario() -> None:
+        stop, is_back, starts = asyncio.Event(), asyncio.Event(), 0
+
+        def no_room_once() -> None:
+            nonlocal starts
+            starts += 1
+            if starts == 2:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+        def started() -> None:
+            if starts == 3:
+                is_back.set()
+
+        member.starting, member.started = no_room_once, started
+        supervisor = Supervisor(settings, [member])
+        supervisor._announce = member.kill  # type: ignore[method-assign]  # it ends when it has begun
+        running = asyncio.create_task(supervisor.run(stop))
+        waiting = asyncio.create_task(is_back.wait())
+        async with asyncio.timeout(FAR_S):
+            await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+        assert is_back.is_set()
+        member.kill()
+        stop.set()
+        async with asyncio.timeout(FAR_S):
+            await running
+
+    asyncio.run(scenario())
