@@ -12,7 +12,7 @@ from goqueue.wire.rest.common import Body, Query, Reply
 @hides("password")
 class LogIn(Body):
     user: Annotated[str, Meta(min_length=1, max_length=1000, examples=["alice"], description="Name of the user")]
-    password: Annotated[str, Meta(min_length=1, max_length=1024)]
+    password: Annotated[str, Meta(min_length=1, max_length=1024, description="Of that user; keys begin no session")]
 
 
 @hides("csrf_token")

@@ -72,7 +72,7 @@ async def flood(call: Any) -> Events:
 
 
 NOBODY = SimpleNamespace(view=lambda _: None, principal=None)
-ANYBODY: Any = SimpleNamespace(forwarding=None, nobody=lambda: NOBODY)
+ANYBODY: Any = SimpleNamespace(forwarding=None, logins=None, nobody=lambda: NOBODY)
 CALL: Any = SimpleNamespace(broker=None)
 WAITING = {route.operation.path: Methods([route], CALL, ANYBODY) for route in handlers.all}
 
