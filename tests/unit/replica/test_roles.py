@@ -107,10 +107,14 @@ def test_a_waiter_that_was_due_and_not_yet_called_is_failed_too() -> None:
     append(replica, batch(b"x"))
     told: list[GoQueueError | None] = []
     waiting(replica, 1, told)
+    woken: list[Callable[[], None]] = []
+    replica.defer = woken.append
     parts.committer.run_once()  # durable, but nobody has been woken yet
     assert told == []
     replica.follow(replica.leader_epoch + 1, leader=2)
-    parts.commit()
+    for wake in woken:
+        wake()
+    assert woken
     assert [type(one) for one in told] == [NotLeader]
 
 

@@ -304,7 +304,8 @@ class KafkaDoor:
             request.charge(allowance, size)
 
     def read_began(self, data: memoryview | None) -> None:
-        self._turns.read_began()
+        if self._gate.turns.are_taken:
+            self._turns.read_began()
         if data is not None:
             self._run.begin(data)
 
@@ -313,7 +314,8 @@ class KafkaDoor:
             self._run.end(connection)
         except Exception as error:  # noqa: BLE001  as above
             self._fail(connection, error)
-        self._turns.read_ended(connection)
+        if self._gate.turns.are_taken:
+            self._turns.read_ended(connection)
 
     def _fail(self, connection: Connection, error: Exception) -> None:
         events.error("request failed", peer=connection.peer, exc_info=error)

@@ -15,13 +15,12 @@ class TenantTurns:
         self._let: Connection | None = None
 
     def read_began(self) -> None:
-        if self._turns.are_taken:
-            self._read_s = self._turns.now_s()
+        self._read_s = self._turns.now_s()
 
     def read_ended(self, connection: Connection) -> None:
         """If its tenant has had more than its part, it is read again when the others have been."""
         if not self._read_s or connection.access is None:
-            return  # nobody takes turns, or the first tenant was made by what was read
+            return  # the first tenant was made by what was read
         now_s, tenant = self._turns.now_s(), connection.access.tenancy.tenant
         spent_s, self._read_s = now_s - self._read_s, 0.0
         self._turns.spend(tenant, spent_s, now_s)

@@ -71,7 +71,7 @@ async def flood(call: Any) -> Events:
     return Events(pieces())
 
 
-NOBODY = SimpleNamespace(view=lambda _: None, principal=None)
+NOBODY = SimpleNamespace(view=lambda _: None, principal=None, on_end={})
 ANYBODY: Any = SimpleNamespace(forwarding=None, logins=None, nobody=lambda: NOBODY)
 CALL: Any = SimpleNamespace(broker=None)
 WAITING = {route.operation.path: Methods([route], CALL, ANYBODY) for route in handlers.all}
