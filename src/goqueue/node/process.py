@@ -78,11 +78,18 @@ async def _serve(settings: Settings) -> None:
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, disk, compact=compact, first=FirstAdmin(take_bootstrap_key()))
     warning = asyncio.create_task(keep_warning(open_to_others))
+    is_announced = False
+
+    def announce(opened: Opened) -> None:
+        nonlocal is_announced
+        is_announced = True
+        _announce(settings, opened, node.first_key)
+
     try:
-        await run_node(node, settings, stop, is_stopping, lambda opened: _announce(settings, opened, node.first_key))
+        await run_node(node, settings, stop, is_stopping, announce)
     finally:
         warning.cancel()
-        if settings.ready_file:
+        if is_announced and settings.ready_file:  # else it may be that of another process
             with suppress(OSError):
                 settings.ready_file.unlink()
 

@@ -100,6 +100,7 @@ TENANTS = (
             flag("--max-accounts", metavar="COUNT", help="users, keys and rules: of each so many"),
             flag("--max-open-transactions", metavar="COUNT", help="begun over HTTP or gRPC, and not used"),
             flag("--max-share-sessions", metavar="COUNT", help="sessions of share groups to each node"),
+            flag("--max-fetch-sessions", metavar="COUNT", help="sessions of Kafka consumers to each node"),
             flag("--controller-mutation-rate", metavar="COUNT", help="partitions a second that are made or deleted"),
         ),
         examples=("goqueue tenant quotas acme --max-topics 100 --publish-bytes-rate-limit 1048576",),
