@@ -91,7 +91,7 @@ async def _supervise(settings: Settings) -> None:
     except* StartFailed as group:
         raise group.exceptions[0] from None
     finally:
-        if settings.ready_file:
+        if members and settings.ready_file:  # else it may be that of another process
             with suppress(OSError):
                 settings.ready_file.unlink()
         await directory.close()
