@@ -114,7 +114,7 @@ def test_each_rule_bites(house: Path, module: str, line: str, broken: str) -> No
 def test_the_apis_use_what_the_rules_of_their_views_name() -> None:
     """Seen here without a request, so that whoever gives the broker another service or method finds it at once."""
     hints = get_type_hints(Broker)
-    assert {*hints, "leases", "transaction_list"} == {*RULES, *OF_NODE, "audit"}, "the audit trail has a port of its own"
+    assert {*hints, "leases", "transaction_list"} == {*RULES, *OF_NODE, "audit"}, "the audit trail has its own port"
     unknown = set()
     for file in (ROOT / "src/goqueue/doors").rglob("*.py"):
         for service, name in re.findall(r"(?<!goqueue\.)\bbroker\.([a-z_]+)\.([a-z_]+)", file.read_text("utf-8")):
