@@ -23,7 +23,7 @@ PARTITIONS = 6
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
     """Whoever was killed comes back; each test waits until all are in sync before it begins."""
-    running = DevCluster(tmp_path_factory.mktemp("cluster"), 3, "--restart").start()
+    running = DevCluster(tmp_path_factory.mktemp("cluster"), 3, "--restart").start_balanced()
     yield running
     running.clean_up()
 
