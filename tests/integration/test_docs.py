@@ -11,7 +11,10 @@ from tests.integration.topics import end_offsets
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "kafka.md"
 SCHEMAS = DOCS / "schemas.md"
-PAGES = ("client", "grpc", "http", "kafka", "schemas", "sqs")
+PAGES = (
+    *("client", "grpc", "http", "kafka", "schemas", "sqs", "exactly-once"),
+    *("from-kafka", "from-sqs", "from-rabbitmq", "from-celery"),
+)
 
 
 def test_the_examples_of_the_schema_page_hold(own_node: Node) -> None:

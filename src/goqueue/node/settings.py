@@ -88,7 +88,7 @@ class Settings(IdentitySettings):
         Address("127.0.0.1", 8080), AddressKind(), "Where HTTP and SQS clients connect; port 0 picks a free one."
     )
     http_requests_per_second_max: int = setting(
-        0, Count(at_least=0), "Requests that the HTTP door answers in a second; 0 is no limit."
+        0, Count(at_least=0), "HTTP requests that are answered in a second; 0 is no limit."
     )
     http_allowed_hosts: tuple[str, ...] = setting(
         (),
@@ -234,10 +234,10 @@ class Settings(IdentitySettings):
         None, AddressKind(), "The address that other nodes dial, if it is not the one listened on."
     )
     http_advertised: Address | None = setting(
-        None, AddressKind(), "Where other nodes reach the HTTP door, if it is not the address listened on."
+        None, AddressKind(), "Where other nodes reach the HTTP API, if it is not the address listened on."
     )
     grpc_advertised: Address | None = setting(
-        None, AddressKind(), "Where other nodes reach the gRPC door, if it is not the address listened on."
+        None, AddressKind(), "Where other nodes reach the gRPC API, if it is not the address listened on."
     )
     peer_ca_file: Path | None = setting(
         None, FilePath(), "Authority that has signed the certificates of all nodes (PEM): nodes speak mutual TLS."
