@@ -17,7 +17,7 @@ EXIT_CODES = {
     EXIT_FAILED: "failed: the message on stderr says why",
     EXIT_USAGE: "the command line, a value or a settings file cannot be used; nothing was done",
     EXIT_NOT_FOUND: "there is no such topic, group, message, schedule, schema or trace",
-    EXIT_CONFLICT: "what is there already stands against it: the topic exists, the group has members",
+    EXIT_CONFLICT: "conflict: the topic exists already, or the group still has members",
     EXIT_UNREACHABLE: "no answer from the server, or it cannot serve now",
     EXIT_DENIED: "the server wants another API key",
     EXIT_INTERRUPTED: "Ctrl-C",

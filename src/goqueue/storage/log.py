@@ -131,7 +131,7 @@ class Log:
         return self.write(batches, leader_epoch)
 
     def reserve(self, batches: Sequence[Batch], leader_epoch: int, now_ms: int) -> None:
-        """Make sure that these batches, or some of them, can be written next: raises whatever stands against it while
+        """Make sure that these batches, or some of them, can be written next: raises the reason why not while
         nothing is written yet."""
         if self.failure is not None:
             raise self.failure.kept()
