@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.integration.confluent_client import Confluent
@@ -10,10 +11,11 @@ from tests.integration.topics import end_offsets
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "kafka.md"
+BIN = Path(sys.executable).parent
 SCHEMAS = DOCS / "schemas.md"
 PAGES = (
     *("client", "grpc", "http", "kafka", "schemas", "sqs", "exactly-once"),
-    *("from-kafka", "from-sqs", "from-rabbitmq", "from-celery"),
+    *("from-kafka", "from-sqs", "from-rabbitmq", "from-celery", "find-a-lost-message", "drain-dead-letters"),
 )
 
 
@@ -53,5 +55,5 @@ def test_the_pages_can_be_tried_one_after_the_other_on_one_node(own_node: Node) 
             if language == "python":
                 exec(compile(placed, str(page), "exec"), {})
             else:
-                script = f"set -e\n{placed}".replace("curl -s", "curl -sS --fail-with-body")
+                script = f"set -e\nPATH={BIN}:$PATH\n{placed}".replace("curl -s", "curl -sS --fail-with-body")
                 subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=DEADLINE_S)
