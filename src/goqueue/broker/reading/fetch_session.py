@@ -140,10 +140,11 @@ class FetchSession:
 
     # -- what the client says
 
-    def change(self, named: Iterable[tuple[Key, Want]], forgotten: Iterable[Key] = ()) -> None:
+    def change(self, named: Iterable[Want], forgotten: Iterable[Key] = ()) -> None:
         self.hurry()
         entries, news = self.entries, self._news
-        for key, want in named:
+        for want in named:
+            key = want.topic_id or want.topic, want.partition
             entry = entries.get(key)
             if entry is None:
                 entry = entries[key] = Entry(self, want)
