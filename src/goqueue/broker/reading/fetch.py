@@ -1,6 +1,6 @@
 """Stream reads: whole batches as bytes, from many partitions at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from goqueue.broker.cluster_watch import ClusterWatch
@@ -33,19 +33,38 @@ class Fetcher:
         self._journeys = journeys
         self._meters = meters
         self._cluster = cluster
+        self._nobody = self.session()
+        """Whose entries nobody watches."""
 
     def session(self, names: Names | None = None) -> FetchSession:
         return FetchSession(self, names or self, self._clock)
 
     def fetch(
-        self, wants: Iterable[Want], limits: Limits, on_answer: OnAnswer, names: Names | None = None
-    ) -> FetchSession:
-        """Outside of any session. It is answered at once, or later, unless what is returned is closed."""
+        self, wants: Sequence[Want], limits: Limits, on_answer: OnAnswer, names: Names | None = None
+    ) -> FetchSession | None:
+        """Outside of any session. None: it is answered. Else it will be, unless what is returned is closed."""
+        if len(wants) == 1 and self._fetch_now(wants[0], limits, on_answer, names or self):
+            return None
         session = self.session(names)
         session.is_once = True
-        session.change(((want.topic_id or want.topic, want.partition), want) for want in wants)
+        session.change(wants)
         session.fetch(names or self, limits, on_answer)
         return session
+
+    def _fetch_now(self, want: Want, limits: Limits, on_answer: OnAnswer, names: Names) -> bool:
+        """Most consumers read one partition with a request, and most find something there: such a fetch has nothing to
+        keep and nothing to divide. False: it has to wait."""
+        started_s = self._clock.monotonic_s()
+        entry = Entry(self._nobody, want)
+        got = self.read(entry, names, limits, limits.max_bytes)
+        missing = min(limits.min_bytes, max(limits.max_bytes, 1)) - got.size
+        if missing > 0 and got.code is _NONE and limits.max_wait_ms > 0:
+            return False
+        told = ((entry, got),)
+        self.note(told, limits)
+        on_answer([(want, got)])
+        self.measure(told, started_s)
+        return True
 
     def kept_name(self, want: Want) -> str:
         if not want.topic_id:

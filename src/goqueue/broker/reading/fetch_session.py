@@ -140,10 +140,11 @@ class FetchSession:
 
     # -- what the client says
 
-    def change(self, named: Iterable[tuple[Key, Want]], forgotten: Iterable[Key] = ()) -> None:
+    def change(self, named: Iterable[Want], forgotten: Iterable[Key] = ()) -> None:
         self.hurry()
         entries, news = self.entries, self._news
-        for key, want in named:
+        for want in named:
+            key = want.topic_id or want.topic, want.partition
             entry = entries.get(key)
             if entry is None:
                 entry = entries[key] = Entry(self, want)
@@ -215,15 +216,12 @@ class FetchSession:
         if self._on_answer is None or not self._moved:
             return
         moved, self._moved = self._moved, {}
-        started_s = self._clock.monotonic_s()
         self._look(moved)
-        if not self._is_enough:
-            for entry in moved:
-                entry.watch()
-        elif self._names.rights is not self._rights:
+        if self._is_enough:
             self.hurry()
         else:
-            self._answer(started_s)
+            for entry in moved:
+                entry.watch()
 
     # -- looking
 
@@ -249,10 +247,11 @@ class FetchSession:
             if self._room <= 0 and self._sized and not self._is_full:
                 break
             before = found.get(entry)
-            if before is not None and before.size:
-                self._room += before.size
-                self._missing += before.size
-                self._sized -= 1
+            if before is not None:
+                self._missing += before.size + before.withheld
+                if before.size:
+                    self._room += before.size
+                    self._sized -= 1
             got = self._fetcher.read(entry, self._names, limits, self._room)
             if got.size:
                 got = self._admit(entry, got)
@@ -267,10 +266,13 @@ class FetchSession:
     def _admit(self, entry: Entry, got: Got) -> Got:
         """Only the first batch of all may be larger than asked for."""
         size = got.size
-        if self._sized and (size > self._room or size > entry.want.max_bytes):
-            if size > self._room:
-                self._room = self._missing = 0
+        if self._sized and size > self._room:
+            self._room = self._missing = 0
             return got.without_records()
+        if self._sized and size > entry.want.max_bytes:
+            withheld = max(entry.want.max_bytes, 0)
+            self._missing -= withheld
+            return got.without_records(withheld)
         self._sized += 1
         self._room -= size
         self._missing -= size

@@ -35,9 +35,12 @@ class Got(msgspec.Struct, frozen=True, gc=False):
     """In bytes, of the piece."""
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of transactions whose records in `piece` must not be shown."""
+    withheld: int = 0
+    """Bytes that its reader has room for in this partition, and that are no whole batch: as in Kafka they count for
+    `Limits.min_bytes`."""
 
-    def without_records(self) -> "Got":
-        return Got(self.code, self.high_watermark, self.last_stable_offset, self.start_offset)
+    def without_records(self, withheld: int = 0) -> "Got":
+        return Got(self.code, self.high_watermark, self.last_stable_offset, self.start_offset, withheld=withheld)
 
 
 class Limits(NamedTuple):

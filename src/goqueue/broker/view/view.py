@@ -269,7 +269,7 @@ class FetcherPort:
     def session(self) -> FetchSession:
         return self._fetcher.session(self)
 
-    def fetch(self, wants: Iterable[Want], limits: Limits, on_answer: OnAnswer) -> FetchSession:
+    def fetch(self, wants: Sequence[Want], limits: Limits, on_answer: OnAnswer) -> FetchSession | None:
         return self._fetcher.fetch(wants, limits, on_answer, self)
 
     @property

@@ -7,6 +7,7 @@ its consumers must come to an end.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from goqueue.broker.queues.consumer_leases import ConsumerLeases
 from goqueue.broker.view.view import View
@@ -26,6 +27,16 @@ PARTITIONS_MAX = 50_000
 TopicIdPartition = tuple[bytes, int]
 
 
+class Unanswered(Protocol):
+    """A fetch of a session."""
+
+    def hurry(self) -> None:
+        """It need not wait for records any longer, and is answered with what there is."""
+
+    def end(self) -> None:
+        """Its session is over."""
+
+
 class ShareSession:
     def __init__(self, connection: Connection, group_id: str, leases: ConsumerLeases, key: tuple[str, str]) -> None:
         """`key`: the group as it is kept, and the member."""
@@ -40,10 +51,8 @@ class ShareSession:
         self.told_errors: frozenset[TopicIdPartition] = frozenset()
         """Those of the partitions that cannot be read, as the member knows."""
         self.is_over = False
-        self.on_over: Callable[[], None] | None = None
-        """A request that waits on behalf of this session need wait no longer."""
-        self.on_hurry: Callable[[], None] | None = None
-        """The same, and shall be answered with what there is."""
+        self._unanswered: Unanswered | None = None
+        """The last fetch. Those before it are answered, or will be as soon as what they acknowledge is durable."""
 
     def change(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         self.partitions.update(dict.fromkeys(added))
@@ -52,17 +61,23 @@ class ShareSession:
         if len(self.partitions) > PARTITIONS_MAX:
             raise Refused(Code.INVALID_REQUEST, f"a session may have {PARTITIONS_MAX} partitions")
 
+    def began(self, fetch: Unanswered) -> None:
+        """Answers leave in the order of their requests: one before it that waits for records would keep it waiting."""
+        self.hurry()
+        self._unanswered = fetch
+
+    def answered(self, fetch: Unanswered) -> None:
+        if self._unanswered is fetch:
+            self._unanswered = None
+
     def hurry(self) -> None:
-        if self.on_hurry is not None:
-            waiting, self.on_hurry = self.on_hurry, None
-            waiting()
+        if self._unanswered is not None:
+            self._unanswered.hurry()
 
     def end(self) -> None:
         self.is_over = True
-        self.on_hurry = None
-        if self.on_over is not None:
-            waiting, self.on_over = self.on_over, None
-            waiting()
+        if self._unanswered is not None:
+            self._unanswered.end()
 
 
 class ShareSessions:

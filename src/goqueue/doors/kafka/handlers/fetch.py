@@ -3,9 +3,10 @@ that want none, name everything each time.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from struct import Struct
 
-from goqueue.broker.reading.fetch_session import Answer, FetchSession, Key
+from goqueue.broker.reading.fetch_session import Answer, FetchSession
 from goqueue.broker.reading.wants import Got, Limits, Want
 from goqueue.doors.kafka.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, KeptSession
 from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
@@ -38,6 +39,16 @@ def handle_fetch(request: Request) -> None:
     if is_replica(message):
         request.answer(_denial(message))
         return
+    limits = Limits(
+        message.min_bytes,
+        message.max_bytes if request.allowance is None else request.allowance.at_once(CONSUMED, message.max_bytes),
+        min(message.max_wait_ms, MAX_WAIT_MS),
+        message.isolation_level == READ_COMMITTED,
+        request.header.client_id or "",
+    )
+    if message.session_epoch == FINAL_EPOCH or (message.session_epoch == FULL_EPOCH and not message.topics):
+        _fetch_once(request, message, limits)
+        return
     try:
         reading, kept = _enter(request, message)
     except Refused as error:
@@ -47,34 +58,37 @@ def handle_fetch(request: Request) -> None:
     if reading is None:
         request.answer(FetchResponse(session_id=number))
         return
-    limits = Limits(
-        message.min_bytes,
-        message.max_bytes if request.allowance is None else request.allowance.at_once(CONSUMED, message.max_bytes),
-        min(message.max_wait_ms, MAX_WAIT_MS),
-        message.isolation_level == READ_COMMITTED,
-        request.header.client_id or "",
-    )
     if kept is None:
         request.reply.on_lost = reading.close
-    reading.fetch(
-        request.broker.fetcher, limits, lambda found: _answer(request, number, found, limits.is_read_committed)
-    )
+    reading.fetch(request.broker.fetcher, limits, partial(_answer, request, number, limits))
+
+
+def _fetch_once(request: Request, message: FetchRequest, limits: Limits) -> None:
+    """Outside of any session."""
+    if message.session_id != NO_SESSION:
+        request.sessions.fetch.close(request.connection, message.session_id)
+    if request.is_in_debt:
+        request.answer(FetchResponse())
+        return
+    wants = _wants(message, uses_ids=request.version >= TOPIC_IDS_FROM_VERSION)
+    waiting = request.broker.fetcher.fetch(wants, limits, partial(_answer, request, NO_SESSION, limits))
+    if waiting is not None:
+        request.reply.on_lost = waiting.close
 
 
 def _enter(request: Request, message: FetchRequest) -> tuple[FetchSession | None, KeptSession | None]:
-    """What is read, and the session that it belongs to, if it belongs to one. Nothing is read for now by a client that
-    has read more than it may in a second: as Kafka answers it, no partition has anything new."""
+    """What is read, and the session that it belongs to, if there was room for one. Nothing is read for now by a client
+    that has read more than it may in a second: as Kafka answers it, no partition has anything new."""
     sessions, connection = request.sessions.fetch, request.connection
     uses_ids = request.version >= TOPIC_IDS_FROM_VERSION
-    if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
+    if message.session_epoch == FULL_EPOCH:
         if message.session_id != NO_SESSION:
             sessions.close(connection, message.session_id)
         if request.is_in_debt:
             return None, None
-        is_once = message.session_epoch == FINAL_EPOCH or not message.topics
         reading: FetchSession = request.broker.fetcher.session()
-        reading.change(_named(message, uses_ids=uses_ids))
-        kept = None if is_once else sessions.open(connection, reading, uses_ids=uses_ids)
+        reading.change(_wants(message, uses_ids=uses_ids))
+        kept = sessions.open(connection, reading, uses_ids=uses_ids)
         reading.is_once = kept is None
         return reading, kept
     kept = sessions.find(connection, message.session_id, message.session_epoch, uses_ids=uses_ids)
@@ -84,7 +98,7 @@ def _enter(request: Request, message: FetchRequest) -> tuple[FetchSession | None
         for topic in message.forgotten_topics_data
         for number in topic.partitions
     ]
-    reading.change(_named(message, uses_ids=uses_ids), forgotten)
+    reading.change(_wants(message, uses_ids=uses_ids), forgotten)
     if not reading.entries:
         sessions.close(connection, kept.number)
         return None, None
@@ -92,21 +106,21 @@ def _enter(request: Request, message: FetchRequest) -> tuple[FetchSession | None
     return None if request.is_in_debt else reading, kept
 
 
-def _named(message: FetchRequest, *, uses_ids: bool) -> Iterator[tuple[Key, Want]]:
+def _wants(message: FetchRequest, *, uses_ids: bool) -> list[Want]:
+    wants = []
     for topic in message.topics:
         name, topic_id = ("", topic.topic_id) if uses_ids else (topic.topic, b"")
-        for one in topic.partitions:
-            number = one.partition
-            yield (
-                (topic_id or name, number),
-                Want(name, number, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch, topic_id),
-            )
+        wants += [
+            Want(name, one.partition, one.fetch_offset, one.partition_max_bytes, one.current_leader_epoch, topic_id)
+            for one in topic.partitions
+        ]
+    return wants
 
 
-def _answer(request: Request, session_id: int, found: Answer, is_read_committed: bool) -> None:
+def _answer(request: Request, session_id: int, limits: Limits, found: Answer) -> None:
     if request.allowance is not None and request.allowance.counts(CONSUMED):
         request.count(CONSUMED, sum(_messages(want, got) for want, got in found))
-    response = _response(found, is_read_committed=is_read_committed)
+    response = _response(found, is_read_committed=limits.is_read_committed)
     response.session_id = session_id
     version = request.version
     if version >= LEADERS_FROM_VERSION and any(got.code in ELSEWHERE for _, got in found):

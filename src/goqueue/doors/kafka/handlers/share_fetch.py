@@ -146,18 +146,29 @@ class _Fetch:
         self._response: _Response | None = None
         """With that."""
         self._is_hurried = False
+        self._cancel: Callable[[], None] | None = None
+        """While it waits for records: it need not any longer."""
+        self._answer_empty: Callable[[], None] | None = None
+        session.began(self)
 
     def hurry(self) -> None:
         """When its acknowledgements are durable it shall not wait for records."""
         self._is_hurried = True
+        if self._cancel is not None and self._answer_empty is not None:
+            self._cancel()
+            self._answer_empty()
+
+    def end(self) -> None:
+        """What is not durable yet is waited for."""
+        if self._cancel is not None:
+            self._cancel()
+            self._refuse_closed()
 
     def acknowledged(self, acked: dict[TopicIdPartition, Acked]) -> None:
         self._acked = acked
-        if self._session.on_hurry == self.hurry:
-            self._session.on_hurry = None
         if self._session.is_over:
             self._give_back()
-            _refuse_closed(self._request)
+            self._refuse_closed()
         elif self._response is None:
             self._fetch(acked)
         else:
@@ -168,7 +179,6 @@ class _Fetch:
         what is acknowledged in this turn was stored together."""
         if self._acked is not None:
             return
-        self._session.on_hurry = self.hurry
         if not self._wants_records or self._session.told_errors:
             return
         places, errors = _readable(self._request, self._session)
@@ -220,7 +230,6 @@ class _Fetch:
         wait_ms = 0 if is_over else max(0, min(request.message.max_wait_ms, MAX_WAIT_MS))
 
         def answer(leased: Iterable[LeasedPlace] = ()) -> None:
-            session.on_over = session.on_hurry = None
             response = _Response(request, session, errors)
             response.add_leased(leased, places)
             self._send(response, acked)
@@ -230,40 +239,33 @@ class _Fetch:
             return
         if not places:
             timer = request.broker.clock.call_after(wait_ms, answer)
-            _wait(request, session, timer.cancel, answer)
+            self._wait(timer.cancel, answer)
             return
         try:
             receiving = request.broker.receiver.receive(self._wish(places, wait_ms), answer)
         except Refused as error:  # it has become a consumer group since the session was opened
-            request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
+            self._answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
             return
         if receiving is not None:
-            _wait(request, session, receiving.cancel, answer)
+            self._wait(receiving.cancel, answer)
+
+    def _wait(self, cancel: Callable[[], None], answer_empty: Callable[[], None]) -> None:
+        self._cancel, self._answer_empty = cancel, answer_empty
+        self._request.reply.on_lost = cancel
 
     def _send(self, response: "_Response", acked: Mapping[TopicIdPartition, Acked]) -> None:
         response.add_acked(acked)
         response.tell_lease()
-        self._request.answer(response.finished())
+        self._answer(response.finished())
 
+    def _refuse_closed(self) -> None:
+        code = Code.SHARE_SESSION_NOT_FOUND
+        self._answer(wire.ShareFetchResponse(error_code=code, error_message="the session was closed"))
 
-def _wait(request: Request, session: ShareSession, cancel: Callable[[], None], answer: Callable[[], None]) -> None:
-    def over() -> None:
-        cancel()
-        _refuse_closed(request)
-
-    def hurry() -> None:
-        cancel()
-        answer()
-
-    session.on_over = over
-    session.on_hurry = hurry
-    request.reply.on_lost = cancel
-
-
-def _refuse_closed(request: Request) -> None:
-    request.answer(
-        wire.ShareFetchResponse(error_code=Code.SHARE_SESSION_NOT_FOUND, error_message="the session was closed")
-    )
+    def _answer(self, response: wire.ShareFetchResponse) -> None:
+        self._cancel = self._answer_empty = None
+        self._session.answered(self)
+        self._request.answer(response)
 
 
 def _readable(
