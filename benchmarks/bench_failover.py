@@ -4,8 +4,9 @@ partition where it is about one, of the partitions that the node led.
 
     FAILOVER_ROUNDS=30 FAILOVER_PARTITIONS=10,1000 FAILOVER_FACTS=1000000 make bench ONLY=failover
 
-Cuts need network namespaces (root), or are made by a forwarder. Beside each figure stands the longest gap of the same
-users in the seconds before the fault: on a busy machine nobody is served for a while without any.
+Users of one kind at a time: on few cores, all of them at once would wait for each other without any fault. Beside each
+figure stands their longest gap in the seconds before it. Cuts need network namespaces (root), or are made by a
+forwarder.
 """
 
 import os
@@ -43,12 +44,20 @@ ROUNDS = int(os.environ.get("FAILOVER_ROUNDS", "5"))
 USERS = tuple(filter(None, os.environ.get("FAILOVER_USERS", "").split(",")))
 """Parts of the names of those that are wanted. None: all."""
 FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
+PUBLISHES, OURS = "publish, librdkafka", "publish, goqueue.client"
+HTTP = "publish over HTTP through another node"
+GROUP, TRANSACTIONS = "group of librdkafka", "transaction of librdkafka"
+WORKER, SQS, JAVA = "goqueue.client Worker", "SQS by boto3: send, receive, delete", "Java"
+TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), (JAVA,))
+"""A group reads what the producer beside it publishes."""
 BEATEN_MAX = 6
 """Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
-WARM_S = 4.0
+WARM_S = 3.0
 BEFORE_S = 3.0
-LASTS_S = 9.0
-AFTER_S = 4.0
+LASTS_S = 8.0
+ENDS_S = 1.0
+"""After which nothing that began before is going on: what healing takes is not counted."""
+AFTER_S = 2.0
 OFFSETS_AT_ONCE = 1000
 
 
@@ -122,7 +131,8 @@ def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Ro
             gaps: dict[str, list[float]] = {}
             calm: dict[str, float] = {}
             for _ in range(ROUNDS):
-                _measure(made, fault, partitions, gaps, calm)
+                for wanted in TOGETHER:
+                    _measure(made, fault, partitions, wanted, gaps, calm)
             for user, found in gaps.items():
                 rows += _shown(f"{name}, {partitions} partitions, {facts:,} facts: {user}", found, calm[user], fault)
     return rows
@@ -138,13 +148,22 @@ def _shown(title: str, gaps: list[float], calm_s: float, fault: Fault) -> list[R
     ]
 
 
-def _measure(made: Town, fault: Fault, partitions: int, gaps: dict[str, list[float]], calm: dict[str, float]) -> None:
+def _measure(
+    made: Town,
+    fault: Fault,
+    partitions: int,
+    wanted: Sequence[str],
+    gaps: dict[str, list[float]],
+    calm: dict[str, float],
+) -> None:
     """One fault of the node that leads most."""
     led = leaders(made, TOPIC)
     victim = max(made.nodes, key=lambda node: list(led.values()).count(node.node_id))
     mine = spread([number for number in range(partitions) if led.get(number) == victim.node_id])
     assert mine, "the node led nothing"
-    users = _users(made, victim, mine)
+    users = _users(made, victim, mine, wanted)
+    if not users:
+        return
     for user in users.values():
         user.begin()
     pause = threading.Event()
@@ -153,6 +172,7 @@ def _measure(made: Town, fault: Fault, partitions: int, gaps: dict[str, list[flo
     heal = fault.begin(made, victim)
     pause.wait(LASTS_S)
     until = time.monotonic()
+    pause.wait(ENDS_S)
     heal()
     pause.wait(AFTER_S)
     for user in users.values():
@@ -179,22 +199,22 @@ def longest_gap(times: Sequence[float], since: float, until: float) -> float:
     return max((after - before for before, after in pairwise(ends) if after > since and before < until), default=0.0)
 
 
-def _users(made: Town, victim: Node, mine: Sequence[int]) -> dict[str, Noted]:
+def _users(made: Town, victim: Node, mine: Sequence[int], wanted: Sequence[str]) -> dict[str, Noted]:
     servers = bootstrap(made)
     others = [node.url for node in made.nodes if node is not victim]
     makers: dict[str, Callable[[], Noted]] = {
-        "publish, librdkafka": lambda: Librdkafka(servers, TOPIC, mine),
-        "publish, goqueue.client": lambda: OurProducer(servers, TOPIC, mine),
-        "publish over HTTP through another node": lambda: OverHttp(lambda: others, TOPIC, mine),
-        "group of librdkafka": lambda: GroupMember(servers, TOPIC),
-        "transaction of librdkafka": lambda: Transactions(servers, TOPIC, mine),
-        "goqueue.client Worker": lambda: OurWorker(servers, JOBS),
-        "SQS by boto3: send, receive, delete": lambda: Sqs([node.url for node in made.nodes]),
-        "Java": lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
+        PUBLISHES: lambda: Librdkafka(servers, TOPIC, mine),
+        OURS: lambda: OurProducer(servers, TOPIC, mine),
+        HTTP: lambda: OverHttp(lambda: others, TOPIC, mine),
+        GROUP: lambda: GroupMember(servers, TOPIC),
+        TRANSACTIONS: lambda: Transactions(servers, TOPIC, mine),
+        WORKER: lambda: OurWorker(servers, JOBS),
+        SQS: lambda: Sqs([node.url for node in made.nodes]),
+        JAVA: lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
     }
-    if not _has_java():
-        del makers["Java"]
-    return {name: make() for name, make in makers.items() if not USERS or any(each in name for each in USERS)}
+    if JAVA in wanted and not _has_java():
+        return {}
+    return {name: makers[name]() for name in wanted if not USERS or any(each in name for each in USERS)}
 
 
 @cache
