@@ -1,4 +1,4 @@
-"""A reader of several partitions is not kept from one that has moved by its fetch of others, which waits for records."""
+"""A reader is not kept from a partition that has moved by its fetch of others, which waits for records."""
 
 from goqueue.broker.reading.wants import Limits, Want
 from goqueue.client.admin import Admin
