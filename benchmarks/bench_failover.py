@@ -2,7 +2,7 @@
 members of etcd, three replicas. The gap is the longest time between two answers to the same user, about the same
 partition where it is about one, of the partitions that the node led.
 
-    FAILOVER_ROUNDS=30 FAILOVER_PARTITIONS=10,1000 FAILOVER_FACTS=1000000 make bench ONLY=failover
+    FAILOVER_PARTITIONS=10,1000 FAILOVER_ROUNDS=30,10 FAILOVER_FACTS=1000000 make bench ONLY=failover
 
 Users of one kind at a time: on few cores, all of them at once would wait for each other without any fault. Beside each
 figure stands their longest gap in the seconds before it. Cuts need network namespaces (root), or are made by a
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import NamedTuple
 
 import confluent_kafka as ck
@@ -40,7 +40,8 @@ from tools.nemesis.town import LOOPBACK, NAMESPACES, Town
 
 TOPIC, JOBS = "failover", "failover-jobs"
 PARTITIONS = tuple(map(int, os.environ.get("FAILOVER_PARTITIONS", "10").split(",")))
-ROUNDS = int(os.environ.get("FAILOVER_ROUNDS", "5"))
+ROUNDS = tuple(map(int, os.environ.get("FAILOVER_ROUNDS", "5").split(",")))
+"""For each of these."""
 USERS = tuple(filter(None, os.environ.get("FAILOVER_USERS", "").split(",")))
 """Parts of the names of those that are wanted. None: all."""
 FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
@@ -52,12 +53,11 @@ TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), (J
 """A group reads what the producer beside it publishes."""
 BEATEN_MAX = 6
 """Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
-WARM_S = 3.0
+WARM_S = 2.0
 BEFORE_S = 3.0
-LASTS_S = 8.0
 ENDS_S = 1.0
 """After which nothing that began before is going on: what healing takes is not counted."""
-AFTER_S = 2.0
+AFTER_S = 1.0
 OFFSETS_AT_ONCE = 1000
 
 
@@ -65,6 +65,7 @@ class Fault(NamedTuple):
     begin: Callable[[Town, Node], Callable[[], None]]
     """Returns what heals it."""
     bar_s: float
+    lasts_s: float
     network: str = LOOPBACK
 
 
@@ -101,25 +102,25 @@ def _cut(town: Town, node: Node) -> Callable[[], None]:
 
 
 FAULTS: dict[str, Fault] = {
-    "clean stop": Fault(_stop, 0.2),
-    "kill -9": Fault(_kill, 2.0),
-    "SIGSTOP": Fault(_stand_still, 5.0),
-    "cut": Fault(_cut, 5.0, NAMESPACES),
+    "clean stop": Fault(_stop, 0.2, 8.0),
+    "kill -9": Fault(_kill, 2.0, 4.0),
+    "SIGSTOP": Fault(_stand_still, 5.0, 7.0),
+    "cut": Fault(_cut, 5.0, 7.0, NAMESPACES),
 }
 CHOSEN = os.environ.get("FAILOVER_FAULTS", ",".join(FAULTS)).split(",")
 
 
 def run() -> list[Row]:
     rows: list[Row] = []
-    for partitions in PARTITIONS:
+    for partitions, rounds in zip(PARTITIONS, cycle(ROUNDS), strict=False):
         for network in (LOOPBACK, NAMESPACES):
             chosen = {name: one for name, one in FAULTS.items() if name in CHOSEN and one.network == network}
             if chosen:
-                rows += _rows(partitions, network, chosen)
+                rows += _rows(partitions, rounds, network, chosen)
     return rows
 
 
-def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
+def _rows(partitions: int, rounds: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
     rows: list[Row] = []
     with town(3, network) as made:
         make_topic(made, TOPIC, partitions, 3)
@@ -130,7 +131,7 @@ def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Ro
         for name, fault in chosen.items():
             gaps: dict[str, list[float]] = {}
             calm: dict[str, float] = {}
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 for wanted in TOGETHER:
                     _measure(made, fault, partitions, wanted, gaps, calm)
             for user, found in gaps.items():
@@ -170,7 +171,7 @@ def _measure(
     pause.wait(WARM_S + BEFORE_S)
     since = time.monotonic()
     heal = fault.begin(made, victim)
-    pause.wait(LASTS_S)
+    pause.wait(fault.lasts_s)
     until = time.monotonic()
     pause.wait(ENDS_S)
     heal()
