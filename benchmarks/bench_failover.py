@@ -2,10 +2,11 @@
 members of etcd, three replicas. The gap is the longest time between two answers to the same user, about the same
 partition where it is about one, of the partitions that the node led.
 
-    FAILOVER_ROUNDS=30 FAILOVER_PARTITIONS=10,1000 FAILOVER_FACTS=1000000 make bench ONLY=failover
+    FAILOVER_PARTITIONS=10,1000 FAILOVER_ROUNDS=30,10 FAILOVER_FACTS=1000000 make bench ONLY=failover
 
-Cuts need network namespaces (root), or are made by a forwarder. Beside each figure stands the longest gap of the same
-users in the seconds before the fault: on a busy machine nobody is served for a while without any.
+Users of one kind at a time: on few cores, all of them at once would wait for each other without any fault. Beside each
+figure stands their longest gap in the seconds before it. Cuts need network namespaces (root), or are made by a
+forwarder.
 """
 
 import os
@@ -14,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import NamedTuple
 
 import confluent_kafka as ck
@@ -39,16 +40,24 @@ from tools.nemesis.town import LOOPBACK, NAMESPACES, Town
 
 TOPIC, JOBS = "failover", "failover-jobs"
 PARTITIONS = tuple(map(int, os.environ.get("FAILOVER_PARTITIONS", "10").split(",")))
-ROUNDS = int(os.environ.get("FAILOVER_ROUNDS", "5"))
+ROUNDS = tuple(map(int, os.environ.get("FAILOVER_ROUNDS", "5").split(",")))
+"""For each of these."""
 USERS = tuple(filter(None, os.environ.get("FAILOVER_USERS", "").split(",")))
 """Parts of the names of those that are wanted. None: all."""
 FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
+PUBLISHES, OURS = "publish, librdkafka", "publish, goqueue.client"
+HTTP = "publish over HTTP through another node"
+GROUP, TRANSACTIONS = "group of librdkafka", "transaction of librdkafka"
+WORKER, SQS, JAVA = "goqueue.client Worker", "SQS by boto3: send, receive, delete", "Java"
+TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), (JAVA,))
+"""A group reads what the producer beside it publishes."""
 BEATEN_MAX = 6
 """Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
-WARM_S = 4.0
+WARM_S = 2.0
 BEFORE_S = 3.0
-LASTS_S = 9.0
-AFTER_S = 4.0
+ENDS_S = 1.0
+"""After which nothing that began before is going on: what healing takes is not counted."""
+AFTER_S = 1.0
 OFFSETS_AT_ONCE = 1000
 
 
@@ -56,6 +65,7 @@ class Fault(NamedTuple):
     begin: Callable[[Town, Node], Callable[[], None]]
     """Returns what heals it."""
     bar_s: float
+    lasts_s: float
     network: str = LOOPBACK
 
 
@@ -92,25 +102,25 @@ def _cut(town: Town, node: Node) -> Callable[[], None]:
 
 
 FAULTS: dict[str, Fault] = {
-    "clean stop": Fault(_stop, 0.2),
-    "kill -9": Fault(_kill, 2.0),
-    "SIGSTOP": Fault(_stand_still, 5.0),
-    "cut": Fault(_cut, 5.0, NAMESPACES),
+    "clean stop": Fault(_stop, 0.2, 8.0),
+    "kill -9": Fault(_kill, 2.0, 4.0),
+    "SIGSTOP": Fault(_stand_still, 5.0, 7.0),
+    "cut": Fault(_cut, 5.0, 7.0, NAMESPACES),
 }
 CHOSEN = os.environ.get("FAILOVER_FAULTS", ",".join(FAULTS)).split(",")
 
 
 def run() -> list[Row]:
     rows: list[Row] = []
-    for partitions in PARTITIONS:
+    for partitions, rounds in zip(PARTITIONS, cycle(ROUNDS), strict=False):
         for network in (LOOPBACK, NAMESPACES):
             chosen = {name: one for name, one in FAULTS.items() if name in CHOSEN and one.network == network}
             if chosen:
-                rows += _rows(partitions, network, chosen)
+                rows += _rows(partitions, rounds, network, chosen)
     return rows
 
 
-def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
+def _rows(partitions: int, rounds: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
     rows: list[Row] = []
     with town(3, network) as made:
         make_topic(made, TOPIC, partitions, 3)
@@ -121,8 +131,9 @@ def _rows(partitions: int, network: str, chosen: Mapping[str, Fault]) -> list[Ro
         for name, fault in chosen.items():
             gaps: dict[str, list[float]] = {}
             calm: dict[str, float] = {}
-            for _ in range(ROUNDS):
-                _measure(made, fault, partitions, gaps, calm)
+            for _ in range(rounds):
+                for wanted in TOGETHER:
+                    _measure(made, fault, partitions, wanted, gaps, calm)
             for user, found in gaps.items():
                 rows += _shown(f"{name}, {partitions} partitions, {facts:,} facts: {user}", found, calm[user], fault)
     return rows
@@ -138,21 +149,31 @@ def _shown(title: str, gaps: list[float], calm_s: float, fault: Fault) -> list[R
     ]
 
 
-def _measure(made: Town, fault: Fault, partitions: int, gaps: dict[str, list[float]], calm: dict[str, float]) -> None:
+def _measure(
+    made: Town,
+    fault: Fault,
+    partitions: int,
+    wanted: Sequence[str],
+    gaps: dict[str, list[float]],
+    calm: dict[str, float],
+) -> None:
     """One fault of the node that leads most."""
     led = leaders(made, TOPIC)
     victim = max(made.nodes, key=lambda node: list(led.values()).count(node.node_id))
     mine = spread([number for number in range(partitions) if led.get(number) == victim.node_id])
     assert mine, "the node led nothing"
-    users = _users(made, victim, mine)
+    users = _users(made, victim, mine, wanted)
+    if not users:
+        return
     for user in users.values():
         user.begin()
     pause = threading.Event()
     pause.wait(WARM_S + BEFORE_S)
     since = time.monotonic()
     heal = fault.begin(made, victim)
-    pause.wait(LASTS_S)
+    pause.wait(fault.lasts_s)
     until = time.monotonic()
+    pause.wait(ENDS_S)
     heal()
     pause.wait(AFTER_S)
     for user in users.values():
@@ -179,22 +200,22 @@ def longest_gap(times: Sequence[float], since: float, until: float) -> float:
     return max((after - before for before, after in pairwise(ends) if after > since and before < until), default=0.0)
 
 
-def _users(made: Town, victim: Node, mine: Sequence[int]) -> dict[str, Noted]:
+def _users(made: Town, victim: Node, mine: Sequence[int], wanted: Sequence[str]) -> dict[str, Noted]:
     servers = bootstrap(made)
     others = [node.url for node in made.nodes if node is not victim]
     makers: dict[str, Callable[[], Noted]] = {
-        "publish, librdkafka": lambda: Librdkafka(servers, TOPIC, mine),
-        "publish, goqueue.client": lambda: OurProducer(servers, TOPIC, mine),
-        "publish over HTTP through another node": lambda: OverHttp(lambda: others, TOPIC, mine),
-        "group of librdkafka": lambda: GroupMember(servers, TOPIC),
-        "transaction of librdkafka": lambda: Transactions(servers, TOPIC, mine),
-        "goqueue.client Worker": lambda: OurWorker(servers, JOBS),
-        "SQS by boto3: send, receive, delete": lambda: Sqs([node.url for node in made.nodes]),
-        "Java": lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
+        PUBLISHES: lambda: Librdkafka(servers, TOPIC, mine),
+        OURS: lambda: OurProducer(servers, TOPIC, mine),
+        HTTP: lambda: OverHttp(lambda: others, TOPIC, mine),
+        GROUP: lambda: GroupMember(servers, TOPIC),
+        TRANSACTIONS: lambda: Transactions(servers, TOPIC, mine),
+        WORKER: lambda: OurWorker(servers, JOBS),
+        SQS: lambda: Sqs([node.url for node in made.nodes]),
+        JAVA: lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
     }
-    if not _has_java():
-        del makers["Java"]
-    return {name: make() for name, make in makers.items() if not USERS or any(each in name for each in USERS)}
+    if JAVA in wanted and not _has_java():
+        return {}
+    return {name: makers[name]() for name in wanted if not USERS or any(each in name for each in USERS)}
 
 
 @cache

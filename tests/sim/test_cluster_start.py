@@ -9,6 +9,7 @@ from goqueue.client import Admin, Producer
 from goqueue.testing import cluster
 from goqueue.testing.memory_cluster import Cluster
 from goqueue.testing.simulated_node import LateWorker
+from goqueue.testing.simulation import Simulation
 
 PARTITIONS, STEP_MS = 60, 100
 
@@ -91,3 +92,25 @@ def test_a_node_that_is_stopped_while_it_opens_its_logs_opens_no_more_and_ends_i
         assert not any(each.is_doubtful for each in c.node(1).replicas)
 
     cluster(nodes=1).run(scenario)
+
+
+def test_a_node_that_waits_for_etcd_can_be_stopped() -> None:
+    async def scenario(sim: Simulation) -> None:
+        assert sim.etcd is not None
+        await sim.let_pass("8s")
+        node = sim.nodes[2]
+        await node.stop()
+        sim.etcd.pause()
+        starting = asyncio.ensure_future(node.start())
+        await sim.let_pass("2s")
+        began_s = sim.loop.time()
+        await node.stop()
+        assert sim.loop.time() - began_s < 3, "a minute is what a start has for etcd"
+        await starting
+        sim.etcd.go_on()
+        await node.start()
+        await sim.let_pass("2s")
+        assert node.broker.cluster.session_holds()
+        assert not sim.loop.exceptions
+
+    Simulation(seed=7, nodes=3, cluster=True).run(scenario, limit="2m")

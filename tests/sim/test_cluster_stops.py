@@ -5,6 +5,7 @@ and nothing is there twice.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from goqueue.client.admin import Admin
 from goqueue.client.consumer import Consumer
 from goqueue.client.http import Http
+from goqueue.cluster import isr
 from goqueue.testing.simulated_node import SimulatedNode
 from goqueue.testing.simulation import Process, Simulation
 from goqueue.wire.rest.operation import Operation
@@ -138,3 +140,35 @@ def test_clients_of_http_see_no_error_while_all_nodes_are_restarted() -> None:
         assert not sim.loop.exceptions
 
     Simulation(seed=1, nodes=3, cluster=True).run(scenario, limit="5m")
+
+
+def test_a_node_that_stops_leaves_the_in_sync_replicas_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes time on all nodes from those that are being served."""
+    partitions, per_turn, leaders = 60, 3, 2
+    monkeypatch.setattr(isr, "LEFT_PER_TURN", per_turn)
+
+    async def scenario(sim: Simulation) -> None:
+        me = sim.process("me")
+        await sim.let_pass("8s")
+        async with Admin(sim.nodes[0].http, **me.ports) as admin:
+            await admin.create_topic(ORDERS, partitions=partitions)
+        await sim.let_pass("3s")
+        stopping, watching = sim.nodes[1], sim.nodes[0].broker.cluster
+        stopping_now = me.spawn(stopping.stop())
+        numbers: list[int] = []
+
+        def isrs() -> int:
+            return sum(2 in one.isr for one in watching.image.topics[ORDERS].placements)
+
+        while watching.held()[2][0]:
+            await sim.let_pass("10ms")
+        while isrs():
+            numbers.append(isrs())
+            await sim.let_pass("100ms")
+        left = [before - after for before, after in pairwise([*numbers, 0])]
+        assert max(left) <= 2 * leaders * per_turn, left  # two turns may be seen at once
+        assert sum(left) >= partitions / 2, left
+        await stopping_now
+        assert not sim.loop.exceptions
+
+    Simulation(seed=5, nodes=3, cluster=True).run(scenario, limit="2m")

@@ -27,13 +27,15 @@ AT_ONCE_WHEN_LEAVING = 60
 SIDE_BY_SIDE = 8
 """Groups of a node that stops. A connection of Kafka is answered in order, so a producer that meets a group after the
 other would wait for all of them, one after the other."""
-AT_ONCE_WHEN_IDLE = 30
+AT_ONCE_WHEN_IDLE = 60
 """Of what nobody has appended to lately. It comes last, one group at a time, as slowly as there is time for: every
 change of a leader takes time on all nodes from those that are being served."""
 IDLE_PAUSE_S_MAX = 0.25
 """Between two such groups."""
 SETTLING_S = 0.5
 """Before the first of them: clients look for the next leaders of what they write to, and connect to them."""
+UNHURRIED = 0.75
+"""Of the time for a stop: what is left then is handed over at once."""
 REST_S_MAX = 0.2
 """How long appends wait for a copy that may not get to the end."""
 PATIENCE_S = 0.03
@@ -95,7 +97,7 @@ class HandingOver:
 
     async def all(self, within_s: float) -> int:
         """Everything that another node can lead. Returns how much that was. `within_s`: how long it may take."""
-        moved, hurry_s = 0, self._clock.monotonic_s() + within_s / 2
+        moved, hurry_s = 0, self._clock.monotonic_s() + within_s * UNHURRIED
         for _ in range(TRIES):
             moves = list(self._given_up())
             if not moves:

@@ -29,6 +29,12 @@ GATHER_MS = 50
 AGAIN_MS = 1000
 AT_ONCE_MAX = 8
 PER_TURN = 100
+LEFT_PER_TURN = 120
+"""Whole transactions: each makes a new image on all nodes."""
+LEFT_MS = 250
+"""Between two turns in which a node that stops leaves ISRs."""
+LEFT_TURNS_MAX = 12
+"""It is there for some seconds more: by then nothing is to wait for it, however much there is."""
 
 events = get_logger("replication")
 
@@ -67,7 +73,10 @@ class IsrKeeper:
         self._handing_over: dict[int, int] = {}
         """Those of them that lead something still."""
         self._left: dict[Replica, None] = {}
-        """To be looked at because of those that do not: bit by bit, since no write waits for it."""
+        """To be looked at because of those that do not: bit by bit, since no write waits for it. Until it is the turn
+        of one, those stay in its ISR."""
+        self._left_per_turn = LEFT_PER_TURN
+        self._leaving_timer: Timer | None = None
         self._is_stopped = False
         self.changes = 0
         """Proposals that were confirmed."""
@@ -77,7 +86,7 @@ class IsrKeeper:
 
     def stop(self) -> None:
         self._is_stopped = True
-        for timer in (self._looking, self._gathering):
+        for timer in (self._looking, self._gathering, self._leaving_timer):
             if timer is not None:
                 timer.cancel()
 
@@ -103,7 +112,18 @@ class IsrKeeper:
         for node_id in [one for one, life in self._handing_over.items() if not _has_to_hand_over(image, one, life)]:
             del self._handing_over[node_id]
             self._left = dict.fromkeys(self._leading())
-            self._gather_soon()
+            self._left_per_turn = max(LEFT_PER_TURN, -(-len(self._left) // LEFT_TURNS_MAX))
+            self._let_some_leave()
+
+    def _let_some_leave(self) -> None:
+        if self._leaving_timer is not None:
+            self._leaving_timer.cancel()
+            self._leaving_timer = None
+        for host in list(self._left)[: self._left_per_turn]:
+            self._due[host] = self._left.pop(host)
+        self._gather_soon()
+        if self._left and not self._is_stopped:
+            self._leaving_timer = self._clock.call_after(LEFT_MS, self._let_some_leave)
 
     def image_changed(self) -> None:
         """Copies have taken their roles and their ISRs by then."""
@@ -170,15 +190,11 @@ class IsrKeeper:
             self._gathering.cancel()
             self._gathering = None
         due, self._due = self._due, {}
-        for host in list(self._left)[:PER_TURN]:
-            due[host] = self._left.pop(host)
         found = [proposed for host in due if (proposed := self._propose(host)) is not None]
         by_step = {proposed.step: proposed for proposed in found}
         for steps in together([proposed.step for proposed in found]):
             self._rounds.append([by_step[step] for step in steps])
         self._send()
-        if self._left:
-            self._gather_soon()
 
     # -- proposing
 
@@ -211,7 +227,7 @@ class IsrKeeper:
             node_id: node.incarnation
             for node_id, node in self._image().nodes.items()
             if self._leaving.get(node_id) != node.incarnation
-            or (node_id in self._handing_over and node_id in view.isr)  # it leaves later, and does not come back
+            or ((node_id in self._handing_over or host in self._left) and node_id in view.isr)  # it leaves later
         }
         companions = []
         for one in self._copies.companions_of(host):

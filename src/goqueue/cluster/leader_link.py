@@ -92,6 +92,8 @@ class LeaderLink:
         self._forgotten: dict[CopyId, None] = {}
         self._session_id = 0
         self._session_epoch = 0
+        self._session_on = 0
+        """The connection that it belongs to, by its number."""
         self._life = 0
         """Of the session: an answer to an earlier one is dropped."""
         self._under_way = 0
@@ -178,6 +180,8 @@ class LeaderLink:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._session_id and self._session_on != self._way.connection_number and not self._under_way:
+            self._reset()  # the connection broke while nothing was followed, and the session with it
         body = encode(self._request(), VERSION)
         life, epoch = self._life, self._session_epoch
         self._under_way += 1
@@ -246,6 +250,7 @@ class LeaderLink:
             return
         self._failures = 0
         self._heard, self._session_id = epoch, response.session_id
+        self._session_on = self._way.connection_number
         for topic in response.responses:
             self._backlog += [(CopyId(topic.topic_id, one.partition_index), one) for one in topic.partitions]
         self._backlog.reverse()

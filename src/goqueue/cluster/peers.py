@@ -44,6 +44,8 @@ DIAL_AGAIN_MS = 50
 """After a dial that was refused when a connection broke."""
 BACKOFF_MS = (50, 1000)
 """After dials that failed: the first, and the longest. Meanwhile nobody is made to wait."""
+AHEAD_DIALS_MAX = 10
+"""Of a node that is back, before anybody asks it. It joins before its door is open, so that it may refuse some."""
 WAITING_MAX = 1000
 """Requests that wait for a connection."""
 REFUSALS = 2
@@ -181,8 +183,12 @@ class PeerWay:
         self._broken_life: NodeInfo | None = None
         """Its connection broke, and it has not been reached since."""
         self._refusals = 0
+        self._connections = 0
+        """That were made so far."""
         self._waiting: deque[_Waiting] = deque()
         self._is_dialing = False
+        self._ahead_life = self._ahead_dials = 0
+        """In which life it is dialed before anybody asks it, and how often that may still fail."""
         self._failures = 0
         self._not_before_s = 0.0
         self._timer: Timer | None = None
@@ -200,6 +206,11 @@ class PeerWay:
             return
         self._waiting.append(_Waiting(api_key, body, on_done, self._clock.monotonic_s() + timeout_ms / 1000))
         self._dial()
+
+    @property
+    def connection_number(self) -> int:
+        """Of the connection that there is, among all that were made; 0: there is none."""
+        return 0 if self._connection is None else self._connections
 
     def _why_not(self) -> str:
         if self._is_closed:
@@ -222,6 +233,8 @@ class PeerWay:
     def look_who_is_there(self) -> None:
         """In another life, or none, the node leads nothing of what it was asked for."""
         connection, life, now = self._connection, self._life, self._peers.find(self.node_id)
+        if connection is None and now is not None:
+            self._connect_ahead(now)
         if connection is None or life is None or (now is not None and now.incarnation == life.incarnation):
             return
         self._life = life if now is None else now
@@ -232,6 +245,12 @@ class PeerWay:
                 connection.give_up("its session has ended, and it does not answer")
 
         self._clock.call_after(LAST_WORDS_MS, look)
+
+    def _connect_ahead(self, now: NodeInfo) -> None:
+        """It is back, and may lead something in a moment: nobody is to wait for a connection then."""
+        if self._ahead_life != now.incarnation:
+            self._ahead_life, self._ahead_dials = now.incarnation, AHEAD_DIALS_MAX
+            self._dial()
 
     def silent(self) -> None:
         """It does not answer what it should have answered by now: nobody else is sent there, for a while."""
@@ -311,6 +330,8 @@ class PeerWay:
             return
         self._peers.reached(self.node_id)
         self._connection, self._life, self._broken_life = connection, life, None
+        self._connections += 1
+        self._ahead_dials = 0
         self._failures, self._refusals, self._not_before_s = 0, 0, 0.0
         waiting, self._waiting = self._waiting, deque()
         now_s = self._clock.monotonic_s()
@@ -337,8 +358,12 @@ class PeerWay:
 
     def _failed(self, why: str) -> None:
         first_ms, last_ms = BACKOFF_MS
-        self._not_before_s = self._clock.monotonic_s() + min(first_ms << min(self._failures, 10), last_ms) / 1000
+        pause_ms = min(first_ms << min(self._failures, 10), last_ms)
+        self._not_before_s = self._clock.monotonic_s() + pause_ms / 1000
         self._failures += 1
+        if self._ahead_dials and not (self._is_closed or self._broken_life or self._peers.find(self.node_id) is None):
+            self._ahead_dials -= 1
+            self._timer = self._clock.call_after(pause_ms, self._dial)
         waiting, self._waiting = self._waiting, deque()
         for one in waiting:
             one.on_done(NotReached(f"node {self.node_id} could not be reached: {why}"))

@@ -42,7 +42,7 @@ SECRET_BYTES = 32
 DIRECTORY_BYTES = 16
 AGAIN_S = 1.0
 NOTE_S = 5.0
-LEAVING_S_MAX = 1.5
+LEAVING_S_MAX = 4.0
 """How long a node that stops waits until no leader waits for it any more."""
 LOOK_S = 0.05
 

@@ -38,12 +38,13 @@ from goqueue.node.ports import AsideWorker, Commits, DiskCrew, NodeClock, NodePo
 from goqueue.node.recovered import tell_recovered
 from goqueue.node.settings import Settings
 from goqueue.node.shown_settings import shown_settings
+from goqueue.node.starting import unless_stopped
 from goqueue.node.tracing import tracing_options
 from goqueue.node.values import Address
 from goqueue.replica.replicas import Replicas
 from goqueue.replica.saved_watermarks import SavedWatermarks
 from goqueue.runtime.clock import SettledClock
-from goqueue.storage.data_directory import DataDirectory
+from goqueue.storage.data_directory import DataDirectory, OpeningStopped
 from goqueue.storage.disk import Disk
 
 DRAIN_TURNS = 3
@@ -118,8 +119,9 @@ class Node:
 
     async def open(self, stop: asyncio.Event | None = None, is_stopping: Callable[[], bool] = lambda: False) -> Opened:
         """Take the data directory, recover what is in it, open the doors; DataDirectoryLocked, OSError or DoorStaysShut
-        if that cannot be. `stop`: once it is set, a node of a cluster opens no more logs. `is_stopping`: a node of its
-        own, whose logs are opened before the loop goes on, asks this before each of them; OpeningStopped if so.
+        if that cannot be. `stop`: once it is set, a node of a cluster opens no more logs, nor waits for etcd.
+        `is_stopping`: a node of its own, whose logs are opened before the loop goes on, asks this before each of them.
+        OpeningStopped: it was stopped before it served.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -127,7 +129,8 @@ class Node:
             self._prepare()
             assert self._directory is not None
             if self._settings.is_clustered:
-                await self._join()
+                if not await unless_stopped(self._join(), stop := stop or asyncio.Event()):
+                    raise OpeningStopped("before it had joined its cluster")
             else:
                 self._directory.begin_start(is_stopping)
             assembly = self._assemble()
@@ -374,12 +377,7 @@ async def _all_opened(topics: Topics, stop: asyncio.Event) -> bool:
     """False: it is to stop before."""
     opened = asyncio.Event()
     topics.when_opened(opened.set)
-    waiting = [asyncio.ensure_future(each.wait()) for each in (opened, stop)]
-    try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for each in waiting:
-            each.cancel()
-    if not opened.is_set():
-        topics.stop_opening()
-    return opened.is_set()
+    if await unless_stopped(opened.wait(), stop):
+        return True
+    topics.stop_opening()
+    return False

@@ -20,6 +20,7 @@ from goqueue.runtime.aside import Done, Work, at_once
 from goqueue.runtime.clock import Clock, LoopClock
 from goqueue.storage import compaction
 from goqueue.storage.crew import one_by_one
+from goqueue.storage.data_directory import OpeningStopped
 from goqueue.storage.swap import Manifest
 from goqueue.testing.memory_disk import MemoryDisk
 from goqueue.testing.memory_node import PromptCommitter
@@ -246,6 +247,8 @@ class SimulatedNode:
     async def _run(self, node: Node, stop: asyncio.Event, failures: list[Exception]) -> None:
         try:
             await node.open(stop)
+        except OpeningStopped:
+            return
         except Exception as error:  # noqa: BLE001  whoever starts it is told
             failures.append(error)
             return

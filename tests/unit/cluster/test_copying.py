@@ -137,6 +137,34 @@ def test_a_leader_is_fresh_while_its_followers_fetch_and_no_longer() -> None:
     run(scenario)
 
 
+def test_a_leader_that_was_restarted_while_it_led_nothing_is_followed_at_once() -> None:
+    """A rolling restart: what its followers knew of their sessions with it ended with its process."""
+
+    async def scenario(sim: Simulation) -> None:
+        one, two, other = await three(sim)
+        sim.network.weather.slow = 0
+        for leader, epoch in ((2, 1), (1, 2)):
+            led = placed(one.book, leader, epoch, (1, 2, 3), (1, 2, 3), min_insync_replicas="2")
+            for host in (one, two, other):
+                await host.open(led)
+            await sim.let_pass("1 s")
+        assert (one.noted(2), one.noted(3)) == (0, 0)
+        two.kill()
+        await sim.let_pass("1 s")
+        again = await CopyingHost(sim, 2, one.book, two.disk, start=2).start()
+        await again.open(led)
+        await until(sim, lambda: one.noted(2) == 0)
+        led = placed(one.book, 2, 3, (2, 1, 3), (1, 2, 3), min_insync_replicas="2")
+        for host in (again, one, other):
+            await host.open(led)
+        began_s = sim.loop.time()
+        await again.append(b"a")
+        await until(sim, lambda: again.replica().high_watermark == 1)
+        assert sim.loop.time() - began_s < 0.03
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_next_leader_has_everything_and_the_old_one_truncates_what_was_never_acknowledged(seed: int) -> None:
     async def scenario(sim: Simulation) -> None:

@@ -191,6 +191,25 @@ def test_a_node_that_was_killed_is_told_of_after_two_refusals_and_found_again_la
     run(scenario)
 
 
+def test_a_node_that_is_back_is_connected_to_before_anybody_asks_it() -> None:
+    async def scenario(sim: Simulation) -> None:
+        one, other = await two(sim)
+        assert await one.ask(2, ECHO, b"a") == b"echo a"
+        way = one.peers.way(2)
+        other.process.kill()
+        await sim.let_pass("5 s")
+        assert way.connection_number == 0
+        one.book[2] = one.book[2]._replace(incarnation=2)  # it joins before its door is open
+        one.peers.nodes_changed()
+        await sim.let_pass("300 ms")
+        assert way.connection_number == 0
+        await Host(sim, 2, one.book, start=2).start()
+        await sim.let_pass("1 s")
+        assert way.connection_number == 2
+
+    run(scenario)
+
+
 def test_a_node_whose_connection_broke_is_suspected_until_it_is_reached_and_asked_all_the_same() -> None:
     """Its clients were cut off in the same moment: who asks for a leader now must not be sent to it again."""
 

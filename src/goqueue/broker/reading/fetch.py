@@ -5,6 +5,7 @@ from typing import Final
 
 from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.reading.fetch_session import Entry, FetchSession, Names, OnAnswer
+from goqueue.broker.reading.takeovers import Takeovers
 from goqueue.broker.reading.wants import NO_EPOCH, Got, Limits, Want
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
@@ -33,6 +34,8 @@ class Fetcher:
         self._journeys = journeys
         self._meters = meters
         self._cluster = cluster
+        self.takeovers = Takeovers(clock, cluster.node_id)
+        topics.on_change.append(self.takeovers.topics_changed)
         self._nobody = self.session()
         """Whose entries nobody watches."""
 

@@ -5,7 +5,7 @@ A fetch outside of any session is a session that ends with its answer.
 A fetch that waits has no task: an entry in each partition that it watches, and one timer.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from goqueue.broker.reading.wants import NO_LIMITS, Got, Limits, Want
@@ -170,7 +170,8 @@ class FetchSession:
         if limits.max_wait_ms <= 0 or self._is_enough or not self.entries:
             self._answer(started_s)
         else:
-            self._timer = self._clock.call_after(limits.max_wait_ms, self.hurry)
+            wait_ms = self._fetcher.takeovers.begin_wait(self, limits.max_wait_ms)
+            self._timer = self._clock.call_after(wait_ms, self.hurry)
             for entry in self._found:
                 entry.watch()
 
@@ -187,6 +188,10 @@ class FetchSession:
             moved = self._moved
             self._look([*moved, *(one for one, got in self._found.items() if one not in moved and one.is_stale(got))])
         self._answer(started_s)
+
+    def reads(self, topics: Container[str]) -> bool:
+        """Something of one of them."""
+        return any(entry.topic in topics for entry in self.entries.values())
 
     def close(self) -> None:
         """A fetch that waits is not answered."""
@@ -312,5 +317,6 @@ class FetchSession:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._fetcher.takeovers.end_wait(self)
         self._on_answer = None
         self._moved.clear()

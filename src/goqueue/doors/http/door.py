@@ -29,6 +29,8 @@ STANDING_HEADERS = (
 CLOSE = (b"connection", b"close")
 CLOSED_PER_TURN = 50
 LOOK_AGAIN_S = 0.01
+CANCELLED_S_MAX = 1.0
+"""How long requests that were cut off are waited for."""
 
 events = get_logger("http door")
 
@@ -193,7 +195,9 @@ class HttpDoor:
             for task in [task for task in self._state.tasks if task in late]:
                 task.cancel()
             if late:
-                await asyncio.wait(late)
+                _, stuck = await asyncio.wait(late, timeout=CANCELLED_S_MAX)
+                if stuck:  # the process ends all the same
+                    events.error("requests did not end when they were cancelled", requests=len(stuck))
         await self._drain(give_up)
         for server in self._servers:
             await server.wait_closed()

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +12,7 @@ import uvloop
 from msgspec import Struct
 
 from goqueue.broker.gate import Gate
+from goqueue.doors.http import door
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.asgi import answer
 from goqueue.doors.http.door import HttpDoor
@@ -42,6 +43,17 @@ async def wait(call: Any) -> Nothing:
         await asyncio.Event().wait()
     finally:
         ended.append("wait")
+    return Nothing()
+
+
+released = asyncio.Event()
+
+
+@handlers.handles(tests.add("stuck", "GET /stuck", Nothing, "Does not end when it is cancelled.", home=HERE), OPEN)
+async def stuck(call: Any) -> Nothing:
+    while not released.is_set():
+        with suppress(asyncio.CancelledError):
+            await released.wait()
     return Nothing()
 
 
@@ -343,6 +355,24 @@ def test_a_stop_does_not_wait_for_one_that_does_not_read_but_for_one_that_does()
             closing = asyncio.ensure_future(served.door.close())
             assert len(await reader.read()) == 32 << 20
             await closing
+
+    run(inside)
+
+
+def test_a_stop_does_not_wait_for_a_request_that_cannot_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "CANCELLED_S_MAX", SOON_S)
+
+    async def inside() -> None:
+        async with serve(drain_s_max=SOON_S) as served, served.client() as (_, writer):
+            writer.write(b"GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            while not served.door._state.tasks:
+                await turn()
+            async with asyncio.timeout(20):
+                await served.door.close()
+            assert served.door._state.tasks
+            released.set()
+            while served.door._state.tasks:
+                await turn()
 
     run(inside)
 
