@@ -29,7 +29,7 @@ from goqueue.doors.http.asgi import (
 from goqueue.doors.http.audited import changed, host_of, named
 from goqueue.doors.http.browsers import LINKED
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.charging import STREAMS, allowance_of, charged, count_published, counting, retry_headers
+from goqueue.doors.http.charging import STREAMS, allowance_of, charged, count_published, counting, limits_of, retry_headers
 from goqueue.doors.http.cookies import SHOWN, in_session, no_cookie, session_cookie
 from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
 from goqueue.doors.http.errors import (
@@ -165,14 +165,14 @@ class Endpoint:
 
     async def _admit(self, scope: Scope) -> tuple[Access, Call, Allowance | None]:
         """With the broker as this operation of this client may use it, and how much of that."""
-        allowance = None
+        allowance = limits = None
         if self._permission is OPEN:
             scope.setdefault(PRINCIPAL, ANONYMOUS)
             access = self._gate.nobody()
         else:
             access = await admitted(self._gate, scope, "http", is_open=self._is_open)
-            is_charged = self._gate.quotas.are_set and not self._is_open
-            allowance = allowance_of(access, scope) if is_charged else None
+            if self._gate.quotas.are_set and not self._is_open:
+                allowance, limits = allowance_of(access, scope), limits_of(access, scope)
             if not scope.get(VIA):
                 scope[SEAT] = self._gate.enter(access.tenancy.tenant)
             if TURN in scope and not await scope[TURN].begin(access.tenancy.tenant):
@@ -180,8 +180,8 @@ class Endpoint:
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.told, host=access.host)
-        if allowance is not None and allowance.limits_mutations:
-            return access, replace(self._call, broker=view.charged(allowance)), allowance
+        if limits is not None and limits.limits_mutations:
+            return access, replace(self._call, broker=view.charged(limits)), allowance
         return access, self._call, allowance
 
     @property
