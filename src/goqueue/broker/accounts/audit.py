@@ -4,16 +4,19 @@ made. Each record has the hash of the one before it, so that a hole shows.
 
 import asyncio
 import hashlib
+import hmac
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import msgspec
 
+from goqueue.broker.accounts.hidden_offsets import HiddenOffsets
 from goqueue.model.access import Operation, Permission
-from goqueue.model.audit import Asked, AuditLevel, AuditRecord, Outcome, Recorded
+from goqueue.model.audit import Asked, AuditLevel, AuditPage, AuditRecord, Outcome, Recorded
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 from goqueue.records.batch import check_batch, split
 from goqueue.records.build import build_batch
 from goqueue.records.decode import decode
@@ -31,6 +34,7 @@ READ_BYTES = 256 * 1024
 AT_ONCE = 200
 LOOKED_THROUGH_MAX = 100_000
 """Records, for one question."""
+NO_SECRET = Secret(b"")
 
 T = TypeVar("T")
 events = get_logger("audit")
@@ -41,11 +45,20 @@ _decode = msgspec.json.Decoder(AuditRecord).decode
 
 
 class Audit:
-    def __init__(self, replica: Replica, clock: Clock, node_id: int, level: AuditLevel = AuditLevel.ADMIN) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        node_id: int,
+        level: AuditLevel = AuditLevel.ADMIN,
+        secret: Secret[bytes] = NO_SECRET,
+    ) -> None:
+        """`secret`: of the cluster."""
         self._replica = replica
         self._clock = clock
         self._node_id = node_id
         self._level = level
+        self._secret = secret
         self._previous = _last_hash(replica)
         self._sums: dict[tuple[Asked, Outcome, str], int] = {}
         self._timer: Timer | None = None
@@ -176,11 +189,13 @@ class Audit:
             await self._waited(lambda then: self._when_stored(end - 1, then))
         return start, end
 
-    async def page(
-        self, first: int | None, count: int, is_told: Callable[[AuditRecord], bool]
-    ) -> tuple[int, int, list[Recorded]]:
-        """The bounds, and so many of those that are told: from there on, or the newest. A part of the trail is looked
-        through, in turns: others want to be served, too."""
+    def hidden_offsets(self, tenant: str) -> HiddenOffsets:
+        """As this tenant is told them, of the trail of this node."""
+        return HiddenOffsets(hmac.digest(self._secret.reveal(), f"audit {self._node_id} {tenant}".encode(), "sha256"))
+
+    async def page(self, first: int | None, count: int, is_told: Callable[[AuditRecord], bool]) -> AuditPage:
+        """So many of those that are told: from there on, or the newest. A part of the trail is looked through, in
+        turns: others want to be served, too."""
         start, end = await self.stored_bounds()
         found: list[Recorded] = []
         at, until = max(start, end - AT_ONCE if first is None else first), end
@@ -191,7 +206,12 @@ class Audit:
                 break
             at, until = (max(start, at - AT_ONCE), at) if first is None else (at + AT_ONCE, end)
             await asyncio.sleep(0)
-        return start, end, found[-count:] if first is None else found[:count]
+        else:
+            if first is not None:
+                return AuditPage(start, end, at, found)
+        found = found[-count:] if first is None else found[:count]
+        following = found[-1].offset + 1 if found else start if first is None else first
+        return AuditPage(start, end, following, found)
 
     def read(self, first: int, count: int) -> list[Recorded]:
         """So many from there on, the oldest first."""

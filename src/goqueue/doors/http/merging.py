@@ -251,7 +251,7 @@ def _latest(replies: Sequence[Reply], _query: Mapping[str, Any]) -> Reply:
 
 
 def _audit(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
-    entries = in_order((one for each in replies for one in each["entries"]), ("at_ms", "node", "offset"))
+    entries = in_order((one for each in replies for one in each["entries"]), ("at_ms", "node"))
     shown = entries[-query["limit"] :] if query["offset"] is None else entries[: query["limit"]]
     trails = in_order((one for each in replies for one in each["trails"]), ("node",))
     known = {node for each in replies for node in each["not_answered"]}

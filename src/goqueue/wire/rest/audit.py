@@ -19,7 +19,7 @@ class AuditQuery(Query):
 
 
 class AuditEntry(Reply):
-    offset: int
+    offset: Annotated[int, Meta(description="In the trail of its node; to a tenant a number without an order")]
     at_ms: Annotated[int, Meta(description="Milliseconds since 1970")]
     node: int
     tenant: Annotated[str, Meta(description="Whose it is: of who asked, or that they acted for")]
@@ -44,8 +44,9 @@ class AuditEntry(Reply):
 
 class NodeTrail(Reply):
     node: int
-    start_offset: Annotated[int, Meta(description="Of the oldest that is kept")]
-    end_offset: Annotated[int, Meta(description="Behind the newest")]
+    start_offset: Annotated[int, Meta(description="Of the oldest that is kept; 0, to a tenant")]
+    end_offset: Annotated[int, Meta(description="Behind the newest; to a tenant the same as `next_offset`")]
+    next_offset: Annotated[int, Meta(description="As `offset`, with `node`, it gives those that come after these")]
 
 
 class AuditTrail(Reply):
