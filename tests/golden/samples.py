@@ -302,6 +302,7 @@ def audit() -> Sample:
         7,
         "acme",
         True,
+        "7f3a-1",
     )
     return Sample("audit", "AuditRecord", record, lambda: msgspec.json.encode(record))
 

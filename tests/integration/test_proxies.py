@@ -36,7 +36,7 @@ def through(node: Node, address: str, **headers: str) -> httpx.Client:
 
 
 def trail(node: Node, operation: str) -> list[Any]:
-    told = httpx.get(f"{node.url}/admin/audit", auth=tuple(LOG_IN.values())).raise_for_status().json()
+    told = httpx.get(f"{node.url}/admin/audit", auth=("alice", LOG_IN["password"])).raise_for_status().json()
     return [each for each in told["entries"] if each["operation"] == operation]
 
 
@@ -52,7 +52,9 @@ def test_a_session_through_a_proxy_with_tls_is_as_safe_as_over_tls(node: Node) -
         for origin, status in ((f"http://{NAME}", 403), (f"https://{NAME}", 201)):
             made = http.post("/topics", json={"name": "orders"}, headers={**csrf, "origin": origin})
             assert made.status_code == status, made.text
-    assert {each["host"] for each in trail(node, "create_topic")} == {"198.51.100.7"}
+    entries = trail(node, "create_topic")
+    assert {each["host"] for each in entries} == {"198.51.100.7"}
+    assert made.headers["x-request-id"] in {each["request_id"] for each in entries}
     assert {each["host"] for each in trail(node, "log_in")} == {"198.51.100.7"}
 
 

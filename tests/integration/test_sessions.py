@@ -181,7 +181,7 @@ def test_a_session_that_one_node_has_begun_is_honoured_and_ended_by_all(cluster:
 
 def test_a_session_of_one_tenant_is_of_no_use_for_another_on_any_node(cluster: ClosedCluster) -> None:
     trusted = ssl.create_default_context(cafile=cluster.ca)
-    with httpx.Client(verify=trusted, timeout=DEADLINE_S, auth=tuple(LOG_IN.values())) as admin:
+    with httpx.Client(verify=trusted, timeout=DEADLINE_S, auth=("alice", PASSWORD)) as admin:
         for tenant in ("acme", "bolt"):
             admin.post(f"{cluster.url(1)}/admin/tenants", json={"id": tenant, "name": tenant}).raise_for_status()
             anna = {"name": "anna", "password": PASSWORD, "roles": ["admin"]}

@@ -66,6 +66,8 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an outcome: the offset of the record with which the change began."""
     tenant: str = DEFAULT_TENANT
     is_operator: bool = False
+    request_id: str = ""
+    """Of a change over HTTP or SQS: what its client was told as X-Request-ID."""
 
 
 class AuditPage(NamedTuple):

@@ -24,7 +24,7 @@ FORMATS: Mapping[str, int] = {
     "transactions": 3,
     "schemas": 1,
     "journeys": 1,
-    "audit": 2,
+    "audit": 3,
     "store": 1,
 }
 """`log`: segments with their indexes and `state`. `snapshot`: the files of snapshots. `producers`: what a partition

@@ -12,7 +12,7 @@ import msgspec
 
 from goqueue.broker.accounts.hidden_offsets import HiddenOffsets
 from goqueue.model.access import Operation, Permission
-from goqueue.model.audit import Asked, AuditLevel, AuditPage, AuditRecord, Outcome, Recorded
+from goqueue.model.audit import NO_CHANGE, Asked, AuditLevel, AuditPage, AuditRecord, Outcome, Recorded
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
@@ -77,32 +77,32 @@ class Audit:
 
     # -- changes
 
-    def begin(self, asked: Asked, then: Callable[[int | GoQueueError], None]) -> None:
+    def begin(self, asked: Asked, then: Callable[[int | GoQueueError], None], request_id: str = "") -> None:
         """`then`: called when the record is durable, with its offset; or with why the change must not be made."""
         try:
-            self._when_stored(self._append(asked, Outcome.BEGUN), then)
+            self._when_stored(self._append(asked, Outcome.BEGUN, request_id=request_id), then)
         except GoQueueError as error:
             then(error)
 
-    async def carry_out(self, asked: Asked, work: Callable[[], Awaitable[T]]) -> T:
+    async def carry_out(self, asked: Asked, work: Callable[[], Awaitable[T]], request_id: str = "") -> T:
         """Make a change: its record is durable before it begins, and its outcome before it is answered."""
-        change = await self._waited(lambda then: self.begin(asked, then))
+        change = await self._waited(lambda then: self.begin(asked, then, request_id))
         try:
             reply = await work()
         except GoQueueError as error:
             code = error.code.name if isinstance(error, Refused) else type(error).__name__
-            await self._end(asked, Outcome.REFUSED, change, code)
+            await self._end(asked, Outcome.REFUSED, change, request_id, code)
             raise
         except BaseException as error:
-            self._append(asked, Outcome.FAILED, change=change, code=type(error).__name__)
+            self._append(asked, Outcome.FAILED, change=change, code=type(error).__name__, request_id=request_id)
             raise
-        await self._end(asked, Outcome.DONE, change)
+        await self._end(asked, Outcome.DONE, change, request_id)
         return reply
 
-    async def _end(self, asked: Asked, outcome: Outcome, change: int, code: str = "") -> None:
+    async def _end(self, asked: Asked, outcome: Outcome, change: int, request_id: str, code: str = "") -> None:
         """The change stands, or does not: if this cannot be written its beginning is there all the same."""
         try:
-            offset = self._append(asked, outcome, change=change, code=code)
+            offset = self._append(asked, outcome, change=change, code=code, request_id=request_id)
             await self._waited(lambda then: self._when_stored(offset, then))
         except GoQueueError as error:
             self._tell_failure(error)
@@ -152,7 +152,16 @@ class Audit:
             events.error("the audit trail cannot be written", reason=str(error))
         self._fails = True
 
-    def _append(self, asked: Asked, outcome: Outcome, *, change: int = -1, code: str = "", count: int = 1) -> int:
+    def _append(
+        self,
+        asked: Asked,
+        outcome: Outcome,
+        *,
+        change: int = NO_CHANGE,
+        code: str = "",
+        count: int = 1,
+        request_id: str = "",
+    ) -> int:
         now_ms = self._clock.now_ms()
         record = AuditRecord(
             now_ms,
@@ -170,6 +179,7 @@ class Audit:
             change,
             asked.tenant,
             asked.is_operator,
+            request_id,
         )
         value = _encode(record)
         batch = build_batch([(now_ms, None, value, [])])

@@ -185,6 +185,9 @@ async function send(method, address, body, answer, signal) {
 
 function fill(inside, method, path, operation) {
   if (operation.description) inside.append(make("p", {}, ...rich(operation.description)));
+  const needed = Object.entries(operation["x-permission"] || {});
+  if (needed.length) inside.append(make("p", { className: "dim", textContent: "Needs the right to " +
+    needed.map(([kind, each]) => each.join(", ") + " (" + kind + ")").join("; ") }));
   const inputs = [];
   if (operation.parameters)
     inside.append(make("table", {}, ...operation.parameters.map((each) => parameterRow(each, inputs))));

@@ -57,7 +57,7 @@ from goqueue.model.credentials import NotAuthenticated, SessionOver
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
+from goqueue.wire.asgi import ASKED_AS, ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
 from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL, VIA
 from goqueue.wire.rest.common import ErrorReply
 
@@ -167,7 +167,7 @@ class Endpoint:
         body, resource = arguments.get("body"), " ".join((scope["path"], *named(arguments.values())))
         fields = () if body is None else changed(body)
         asked = access.asked(host_of(scope), "http", self._operation.name, resource, fields)
-        return audit.carry_out(asked, work)
+        return audit.carry_out(asked, work, scope.get(ASKED_AS, ""))
 
     async def _admit(self, scope: Scope) -> tuple[Access, Call, Allowance | None]:
         """With the broker as this operation of this client may use it, and how much of that."""

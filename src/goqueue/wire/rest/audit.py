@@ -39,6 +39,9 @@ class AuditEntry(Reply):
     count: Annotated[int, Meta(description="How often in a minute; of changes always 1")]
     change: Annotated[int, Meta(description="Of an outcome: the offset at which the change began; else -1")]
     fields: Annotated[list[str], Meta(description="Names of what was changed")]
+    request_id: Annotated[
+        str, Meta(description="Of a change over HTTP or SQS: the X-Request-ID that its client was told; else empty")
+    ]
     hash_ok: Annotated[bool, Meta(description="Whether it has the hash of the record before it")]
 
 

@@ -49,5 +49,6 @@ def _entry(kept: Recorded) -> AuditEntry:
         count=record.count,
         change=record.change,
         fields=list(record.fields),
+        request_id=record.request_id,
         hash_ok=kept.is_chained,
     )
