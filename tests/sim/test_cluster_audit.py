@@ -10,10 +10,10 @@ from goqueue.client.http import HttpRefused
 from goqueue.node.values import Authentication
 from goqueue.testing import Cluster, cluster
 from goqueue.wire.rest.audit import AuditTrail
-from goqueue.wire.rest.operations.accounts import CREATE_KEY, CREATE_USER
+from goqueue.wire.rest.operations.accounts import CREATE_KEY, CREATE_USER, LIST_KEYS
 from goqueue.wire.rest.operations.audit import READ_AUDIT
 from goqueue.wire.rest.operations.tenants import CREATE_TENANT
-from goqueue.wire.rest.operations.topics import DESCRIBE_TOPIC
+from goqueue.wire.rest.operations.topics import DESCRIBE_TOPIC, LIST_TOPICS
 
 KEY = f"gqk_k0123456789abcdef_{'5a' * 32}"
 
@@ -35,6 +35,15 @@ def test_any_node_tells_the_trails_of_all_and_names_who_does_not_answer(tmp_path
             assert done == [(number, f"/topics topic-{number}") for number in (1, 2, 3)]
             assert [each.at_ms for each in trail.entries] == sorted(each.at_ms for each in trail.entries)
             assert ([each.node for each in trail.trails], trail.not_answered) == ([1, 2, 3], [])
+        made = await admins[1].call(CREATE_KEY, name="viewer", roles=["viewer"])
+        await c.advance("1s")
+        viewer = Admin(c.node(2).http, security=Security(api_key=str(made.key)), **c.ports)
+        assert {each.last_used_at for each in (await admins[2].call(LIST_KEYS)).keys if each.id == made.id} == {None}
+        await viewer.call(LIST_TOPICS)
+        for admin in admins:
+            (used,) = [each.last_used_at for each in (await admin.call(LIST_KEYS)).keys if each.id == made.id]
+            assert used is not None, "at node 2"
+        await viewer.close()
         second = await admins[0].call(READ_AUDIT, node=2)
         assert ({each.node for each in second.entries}, second.not_answered) == ({2}, [])
         with pytest.raises(HttpRefused, match="no node 9"):
