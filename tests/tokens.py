@@ -42,6 +42,12 @@ def token(now_ms: int, *, by: str = "r", alg: str = "", header: dict[str, Any] |
     return jwt.encode(said, key, alg or algorithm, headers={"kid": by} if header is None else header)
 
 
+def signed(claims: dict[str, Any], by: str) -> str:
+    """These claims and no others."""
+    algorithm, key = KEYS[by]
+    return jwt.encode(claims, key, algorithm, headers={"kid": by})
+
+
 def tokens(clock: Any, fetch: Any = lambda: ALL_KEYS, aside: Aside = at_once, **rules: Any) -> Tokens:
     keys = TokenKeys(fetch, aside, clock)
     found = Tokens(TokenRules(ISSUER, AUDIENCE, **rules), keys, clock)

@@ -12,6 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
 from goqueue.cli.reference import reference_page
 from goqueue.doors.http.openapi import document
+from goqueue.doors.http.routes.table import ROUTES
 from goqueue.wire.grpc import (
     ack_pb2,
     common_pb2,
@@ -35,7 +36,7 @@ FILES = (ack_pb2, common_pb2, consume_pb2, group_pb2, health_pb2, offset_pb2, pu
 
 
 def openapi() -> dict[str, Any]:
-    return document(OPERATIONS, "1")
+    return document(ROUTES, "1")
 
 
 def grpc() -> dict[str, Any]:

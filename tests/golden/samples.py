@@ -186,10 +186,10 @@ def of_delays() -> list[Fact]:
         delays.ClockFollowed(NOW_MS, -3_600_000, 3_600_000),
         delays.DelayProducer(2002, 1),
         delays.Firing(*target, 6, 17, packed(40, 41), packed(7, 8), packed(NOW_MS, NOW_MS + 1), 4),
-        delays.RecurringKept(*recurring, NOW_MS - 9, 77, True),
+        delays.RecurringKept(*recurring, NOW_MS - 9, 77, True, "User:alice", "10.0.0.1"),
         delays.RecurringRan(4, NOW_MS, NOW_MS + 1000),
         delays.RecurringStopped(4),
-        delays.RecurringStored(*recurring, b"a body"),
+        delays.RecurringStored(*recurring, b"a body", "User:alice", "10.0.0.1"),
         delays.Scheduled(*target, 42, NOW_MS, b"a body", 2003, 2, 5, True),
         delays.SchedulesDoomed(*target, packed(40, 42), (b"key",), 2003, 2),
         delays.SchedulesPacked(
@@ -302,6 +302,7 @@ def audit() -> Sample:
         7,
         "acme",
         True,
+        "7f3a-1",
     )
     return Sample("audit", "AuditRecord", record, lambda: msgspec.json.encode(record))
 

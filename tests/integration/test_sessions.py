@@ -118,21 +118,47 @@ def test_a_page_of_the_node_has_its_session_and_pages_of_others_gain_nothing_by_
         assert own.run(CALL + "return (await call('GET', '/session')).status") == 401
 
 
+SEND = """
+const inside = (name) => document.getElementById(name).querySelector(".inside");
+const sent = async (name, body) => { document.getElementById(name).open = true;
+  while (!inside(name)?.querySelector("button")) await new Promise((done) => setTimeout(done, 10));
+  inside(name).querySelector("textarea").value = JSON.stringify(body);
+  inside(name).querySelector("button").click();
+  const answer = inside(name).querySelector("pre");
+  while (!/^[0-9]+ .* ms/.test(answer.textContent)) await new Promise((done) => setTimeout(done, 10));
+  return answer.textContent.slice(0, 3); };
+while (!document.getElementById("create_topic")) await new Promise((done) => setTimeout(done, 10));
+return [await sent("create_topic", { name: "early" }), await sent("log_in", LOGIN),
+  await sent("create_topic", { name: "sent" })];
+""".replace("LOGIN", json.dumps(LOG_IN))
+
+
+@needs_chromium
+def test_the_page_for_people_logs_in_and_sends_what_changes_something(closed: Node, tmp_path: Path) -> None:
+    with chromium(tmp_path / "profile") as running:
+        page = running.open(f"{closed.url}/docs")
+        assert page.run(SEND) == ["401", "200", "201"]
+        assert page.run(CALL + "return (await call('GET', '/topics')).body.topics") == ["orders", "sent"]
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClosedCluster]:
     running = ClosedCluster(tmp_path_factory.mktemp("cluster"))
     try:
-        yield running.start()
+        running.start()
+        keys = [each.log_file.parent / "bootstrap.key" for each in running.nodes.values()]
+        (key,) = [each.read_text().strip() for each in keys if each.exists()]
+        with httpx.Client(verify=ssl.create_default_context(cafile=running.ca), timeout=DEADLINE_S) as http:
+            made = http.post(f"{running.url(1)}/admin/users", json=USER, headers={"x-api-key": key})
+            assert made.status_code == 201, made.text
+        yield running
     finally:
         running.clean_up()
 
 
 def test_a_session_that_one_node_has_begun_is_honoured_and_ended_by_all(cluster: ClosedCluster) -> None:
-    (key,) = [each.first_key for each in cluster.nodes.values() if (each.log_file.parent / "bootstrap.key").exists()]
     trusted = ssl.create_default_context(cafile=cluster.ca)
     with httpx.Client(verify=trusted, timeout=DEADLINE_S) as http:
-        headers = {"x-api-key": key}
-        http.post(f"{cluster.url(1)}/admin/users", json=USER, headers=headers).raise_for_status()
         begun = http.post(f"{cluster.url(1)}/session", json=LOG_IN).raise_for_status()
         cookie, csrf = begun.headers["set-cookie"].partition(";")[0], begun.json()["csrf_token"]
         assert cookie.startswith("__Host-gq=")
@@ -151,3 +177,48 @@ def test_a_session_that_one_node_has_begun_is_honoured_and_ended_by_all(cluster:
         end = http.delete(f"{cluster.url(2)}/session", headers={"x-goqueue-csrf": csrf, "origin": cluster.url(2)})
         assert end.status_code == 200, end.text
         wait_until(lambda: not any(map(is_honoured, NODES)), "all nodes to know of the log-out")
+
+
+def test_a_session_of_one_tenant_is_of_no_use_for_another_on_any_node(cluster: ClosedCluster) -> None:
+    trusted = ssl.create_default_context(cafile=cluster.ca)
+    with httpx.Client(verify=trusted, timeout=DEADLINE_S, auth=("alice", PASSWORD)) as admin:
+        for tenant in ("acme", "bolt"):
+            admin.post(f"{cluster.url(1)}/admin/tenants", json={"id": tenant, "name": tenant}).raise_for_status()
+            anna = {"name": "anna", "password": PASSWORD, "roles": ["admin"]}
+            acting = {"x-goqueue-tenant": tenant}
+            wait_until(
+                lambda given=(anna, acting): (
+                    admin.post(  # type: ignore[misc]
+                        f"{cluster.url(2)}/admin/users", json=given[0], headers=given[1]
+                    ).status_code
+                    == 201
+                ),
+                "node 2 to know the tenant",
+            )
+            made = admin.post(f"{cluster.url(2)}/topics", json={"name": f"of-{tenant}"}, headers=acting)
+            assert made.status_code == 201, made.text
+    with httpx.Client(verify=trusted, timeout=DEADLINE_S) as http:
+        cookies, csrf = {}, {}
+        for tenant in ("acme", "bolt"):
+            given = {"user": f"{tenant}~anna", "password": PASSWORD}
+            begun = http.post(f"{cluster.url(2)}/session", json=given).raise_for_status()
+            cookies[tenant], csrf[tenant] = begun.headers["set-cookie"].partition(";")[0], begun.json()["csrf_token"]
+    with httpx.Client(verify=trusted, timeout=DEADLINE_S) as http:
+
+        def topics(number: int, session: str, tenant: str = "") -> object:
+            headers = {"cookie": cookies[session], **({"x-goqueue-tenant": tenant} if tenant else {})}
+            reply = http.get(f"{cluster.url(number)}/topics", headers=headers)
+            return reply.json()["topics"] if reply.status_code == 200 else reply.status_code
+
+        for number in NODES:
+            for mine, other in (("acme", "bolt"), ("bolt", "acme")):
+                wait_until(partial(lambda *of: topics(*of) == [f"of-{of[1]}"], number, mine), f"node {number}")
+                assert topics(number, mine, mine) == [f"of-{mine}"]
+                assert (topics(number, mine, other), topics(number, mine, "default")) == (403, 403)
+                shown = {"cookie": cookies[mine], "origin": cluster.url(number), "x-goqueue-csrf": csrf[other]}
+                mixed = http.post(f"{cluster.url(number)}/topics", json={"name": "mixed"}, headers=shown)
+                assert mixed.status_code == 403, "the token of another tenant's session"
+        shown = {"cookie": cookies["acme"], "origin": cluster.url(3), "x-goqueue-csrf": csrf["acme"]}
+        assert http.delete(f"{cluster.url(3)}/session?all=true", headers=shown).status_code == 200
+        wait_until(lambda: {topics(each, "acme") for each in NODES} == {401}, "all nodes to know of the log-out")
+        assert [topics(each, "bolt") for each in NODES] == [["of-bolt"]] * 3, "whose user has the same name"

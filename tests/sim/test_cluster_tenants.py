@@ -11,8 +11,9 @@ import pytest
 
 from goqueue.broker.broker import Broker
 from goqueue.broker.schemas.schemas import Given
+from goqueue.broker.shards import shard_of_transaction
 from goqueue.client.events import Event
-from goqueue.client.http import Http
+from goqueue.client.http import Http, HttpRefused
 from goqueue.client.security import Security
 from goqueue.machines import accounts, controller
 from goqueue.machines.controller_commands import CreateTopic, PlaceSchedule
@@ -30,6 +31,7 @@ from goqueue.records.messages import NewMessage
 from goqueue.testing.simulated_node import SimulatedNode
 from goqueue.testing.simulation import Simulation
 from goqueue.wire.rest.operations import messages as operations
+from goqueue.wire.rest.operations import transactions
 
 GROUPS = [f"acme~readers-{number}" for number in range(6)]
 """Of several shards, which have several leaders."""
@@ -300,3 +302,39 @@ def test_following_what_other_nodes_lead_ends_once_the_tenant_is_suspended() -> 
         await http.close()
 
     Simulation(seed=4, nodes=3, cluster=True).run(scenario, limit="2m")
+
+
+def test_topics_that_are_made_because_somebody_publishes_count_on_the_node_that_a_request_is_passed_on_to() -> None:
+    """In a transaction the node that looks after it makes them."""
+
+    async def scenario(sim: Simulation) -> None:
+        await sim.let_pass("2s")
+        first = sim.nodes[0].broker
+        assert await answer(sim, partial(first.tenants.create, Tenant("acme", "Acme"))) is None
+        quotas = ChangeTenant("acme", quotas={"controller_mutation_rate": 1})
+        assert await answer(sim, partial(first.tenants.change, quotas)) is None
+        await sim.let_pass("1s")
+        home = first.topics.image.placement("@transactions", shard_of_transaction("acme~shop")).leader
+        node = next(each for each in sim.nodes if each.number != home)
+        me = sim.process("me")
+        http = Http(node.http, security=Security(tenant="acme"), attempts_max=1, **me.ports)
+
+        async def publish() -> list[str]:
+            made = await http.call(transactions.INIT_PRODUCER, {"transactional_id": "shop"})
+            who = {"transactional_id": "shop", "producer_id": made.producer_id, "epoch": made.epoch}
+            await http.call(transactions.BEGIN_TRANSACTION, who)
+            told = []
+            for number in range(16):
+                try:
+                    await http.call(transactions.PUBLISH_IN_TRANSACTION, {**who, "topic": f"t{number}", "value": "x"})
+                except HttpRefused as error:
+                    told.append(error.code)
+            return told
+
+        assert await me.spawn(publish()) == ["THROTTLING_QUOTA_EXCEEDED"] * 4, "eleven seconds of it, and one"
+        made = {name for name in first.topics.image.topics if name.startswith("acme~")}
+        assert made == {f"acme~t{number}" for number in range(12)}
+        await http.close()
+        assert not sim.loop.exceptions
+
+    Simulation(seed=6, nodes=3, cluster=True, default_partitions=1).run(scenario, limit="2m")

@@ -9,6 +9,7 @@ from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.quotas import Allowance, Quotas
 from goqueue.broker.broker import Broker
 from goqueue.broker.tenants.belonging import account_of
+from goqueue.broker.tenants.owners import ROLES_END
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.view import View
 from goqueue.model.access import EVERY_NAME, EVERYBODY, OPEN, Kind, Operation, Permission, Rights, Rule
@@ -17,9 +18,6 @@ from goqueue.model.credentials import NotAuthenticated
 from goqueue.model.sessions import Session
 from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, MARK, ONE_TENANT, Tenancy
 from goqueue.telemetry.calls import call_each
-
-ROLES_END = "@"
-"""Between roles and a principal, which begins with its kind."""
 
 
 class Access:

@@ -9,14 +9,15 @@ from weakref import ReferenceType, WeakSet, finalize, ref
 
 import msgspec
 
-from goqueue.broker.access import ROLES_END, Access
+from goqueue.broker.access import Access
 from goqueue.broker.accounts.accounts import OnReply
 from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.accounts.quotas import Quotas
 from goqueue.broker.broker import Broker
 from goqueue.broker.tenants.belonging import account_of, home_of, is_shut, may_act_for, rights_of, trusted_rights
-from goqueue.model.access import ANY_HOST, ROLES, AllRights, NoRights, Permission, Rights
+from goqueue.broker.tenants.owners import read_told
+from goqueue.model.access import ANY_HOST, AllRights, NoRights, Permission, Rights
 from goqueue.model.accounts import ANONYMOUS, is_key_id
 from goqueue.model.audit import Asked, Outcome
 from goqueue.model.codes import Code
@@ -25,7 +26,7 @@ from goqueue.model.listener import Connected
 from goqueue.model.refusal import Refused
 from goqueue.model.secret import Secret
 from goqueue.model.sessions import Session
-from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy, tenant_of
+from goqueue.model.tenancy import DEFAULT_TENANT, Tenancy, tenant_of
 from goqueue.model.topics import TopicsChange
 from goqueue.ports.dice import Dice
 from goqueue.ports.forwarding import Forwarding
@@ -205,13 +206,10 @@ class Gate:
         """By another node. Whoever it let in without a name is let in here."""
         if not said:
             raise NotAuthenticated("the node that passed this on did not say who asks")
-        acts, _, principal = said.removeprefix(ACTS).partition(";") if said.startswith(ACTS) else ("", "", said)
-        if principal == ANONYMOUS:
+        acts, principal = read_told(said)
+        if principal.name == ANONYMOUS:
             return self.trusted_in(acts)
-        roles, end, name = principal.partition(ROLES_END)
-        if end and not set(words := tuple(roles.split(","))) - set(ROLES):
-            return self._access(Principal(name, roles=words), host_of(peer), acts)
-        return self._access(Principal(principal), host_of(peer), acts)
+        return self._access(principal, host_of(peer), acts)
 
     def access(self, principal: Principal, connected: Connected, tenant: str = "") -> Access:
         """Of somebody who has shown who they are; `tenant`: the one that they say they act for. It is over when what

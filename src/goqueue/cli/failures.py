@@ -36,6 +36,8 @@ ADVICE = {
     "NOT_PENDING": "it may have been published meanwhile; goqueue delay list TOPIC shows what still waits",
     "UNKNOWN_TRACE": "goqueue trace list shows the latest; what is older is forgotten",
     "REDRIVE_UNDER_WAY": "wait for its end",
+    "TENANT_SUSPENDED": "an admin of default can end that: goqueue tenant activate TENANT",
+    "POLICY_VIOLATION": "goqueue tenant quotas TENANT shows the limits; an admin of default can change them",
 }
 
 
@@ -50,7 +52,7 @@ def explain(error: GoQueueError, call: Call) -> int:
         advice = ADVICE.get(error.code, "")
         if error.code in MISSING_RIGHT:
             advice = "an admin can allow it: goqueue acl create PRINCIPAL OPERATION --on KIND --name NAME"
-        elif code == EXIT_DENIED:
+        elif code == EXIT_DENIED and not advice:
             advice = (
                 "say a key with GOQUEUE_API_KEY, or: goqueue config set-context NAME --api-key-file FILE (or --user)"
             )

@@ -2,16 +2,18 @@
 node of a cluster knows of a log-out, and a node that was down meanwhile learns of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import ClassVar
 
 from goqueue.machines.account_result import AccountResult
 from goqueue.machines.machine import Command, Fact
 from goqueue.model.codes import Code
 from goqueue.model.sessions import IDS_MAX, LASTS_MS, EndedSessions
+from goqueue.model.tenancy import DEFAULT_TENANT, SHARE, full, tenant_named
 
 ENDED_KEY = b"\0ended/"  # no topic can be called that
 PRINCIPALS_MAX = 10_000
+"""Of all tenants; each but `default` may have its share of them."""
 FORGOTTEN_PER_STEP = 20
 """Of others, that are not needed any more: at most so many go with a new one."""
 
@@ -43,6 +45,10 @@ class EndedForgotten(Fact, frozen=True):
 EndedFact = SessionsEnded | EndedForgotten
 
 
+def _name(principal: str) -> str:
+    return principal.partition(":")[2]
+
+
 class Ended:
     def __init__(self) -> None:
         self.by_principal: dict[str, EndedSessions] = {}
@@ -52,8 +58,7 @@ class Ended:
         over = [each.principal for each in self.by_principal.values() if each.lasts_ms <= now_ms]
         forgotten = [EndedForgotten(each) for each in over[:FORGOTTEN_PER_STEP] if each != principal]
         before = self.by_principal.get(principal)
-        if before is None and len(self.by_principal) - len(forgotten) >= PRINCIPALS_MAX:
-            words = f"sessions of {PRINCIPALS_MAX} others have been ended; try again later"
+        if before is None and (words := self._full(principal, {each.principal for each in forgotten})):
             return [], AccountResult(Code.POLICY_VIOLATION, words)
         before = before or EndedSessions(principal)
         ids = {session: ends_ms for session, ends_ms in before.ids.items() if ends_ms > now_ms}
@@ -68,6 +73,17 @@ class Ended:
         lasts_ms = max(command.ends_ms, before.lasts_ms)
         after = EndedSessions(principal, ids, before_ms, lasts_ms)
         return [SessionsEnded(after), *forgotten], AccountResult()
+
+    def _full(self, principal: str, forgotten: Set[str]) -> str:
+        """Why nobody else's can be kept; empty: they can. A tenant takes its share, and leaves the rest to others."""
+        if len(self.by_principal) - len(forgotten) >= PRINCIPALS_MAX:
+            return f"sessions of {PRINCIPALS_MAX} others have been ended; try again later"
+        tenant = tenant_named(_name(principal))
+        if tenant == DEFAULT_TENANT:
+            return ""
+        most, prefix = PRINCIPALS_MAX // SHARE, full(tenant, "")
+        kept = sum(1 for each in self.by_principal if each not in forgotten and _name(each).startswith(prefix))
+        return f"sessions of {most} others of this tenant have been ended; try again later" if kept >= most else ""
 
     def apply(self, fact: EndedFact) -> None:
         match fact:

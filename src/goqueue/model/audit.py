@@ -7,6 +7,8 @@ import msgspec
 
 from goqueue.model.tenancy import DEFAULT_TENANT
 
+NO_CHANGE = -1
+
 
 class AuditLevel(StrEnum):
     ADMIN = "admin"
@@ -60,10 +62,24 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why it was refused."""
     count: int = 1
     """How often, in the minute before."""
-    change: int = -1
+    change: int = NO_CHANGE
     """Of an outcome: the offset of the record with which the change began."""
     tenant: str = DEFAULT_TENANT
     is_operator: bool = False
+    request_id: str = ""
+    """Of a change over HTTP or SQS: what its client was told as X-Request-ID."""
+
+
+class AuditPage(NamedTuple):
+    """A part of a trail."""
+
+    start: int
+    """Of the oldest record that is kept."""
+    end: int
+    """Behind the newest."""
+    following: int
+    """Where those are that come after these."""
+    found: list["Recorded"]
 
 
 class Recorded(NamedTuple):

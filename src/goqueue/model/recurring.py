@@ -15,3 +15,7 @@ class Recurring(NamedTuple):
     """Chooses the partition; without one it is the first."""
     headers: Sequence[tuple[str, bytes | None]] = ()
     timezone: str = "UTC"
+    owner: str = ""
+    """Who stores it: it runs while they may write to the topic. Empty: nobody in particular."""
+    owner_host: str = ""
+    """From where, if there are rules about addresses."""

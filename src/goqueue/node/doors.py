@@ -15,6 +15,7 @@ from goqueue.doors.http.browsers import Visitors
 from goqueue.doors.http.door import HttpDoor
 from goqueue.doors.http.listener import HttpLimits
 from goqueue.doors.http.metrics_only import MetricsOnly
+from goqueue.doors.http.proxies import behind
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.doors.kafka.limits import KafkaLimits
 from goqueue.doors.sqs.app import TARGET, SqsApp
@@ -52,7 +53,8 @@ class Doors:
             http_limits.age_s_max = age_ms / 1000
         kafka_limits = KafkaLimits(session_ms_max=settings.sasl_session_ms_max, age_ms_max=age_ms)
         self.kafka = KafkaDoor(gate, kafka_limits, network=ports.network)
-        self.http = HttpDoor(app, http_limits, network=ports.network, now_ms=now_ms, arrive=gate.quotas.connect)
+        known = behind(app, settings.trusted_proxies)
+        self.http = HttpDoor(known, http_limits, network=ports.network, now_ms=now_ms, arrive=gate.quotas.connect)
         self._metrics = HttpDoor(MetricsOnly(app), network=ports.network, now_ms=now_ms)
         self._grpc: GrpcDoor | None = None
         if ports.has_grpc:

@@ -4,13 +4,14 @@ the same words as keys.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from goqueue.model.certificate_names import PrincipalRule
 from goqueue.model.listener import Api, ClientAuth, Protocol
-from goqueue.node.values import Address, AddressKind, Word
+from goqueue.node.values import Address, AddressKind, Word, listed
 
 REQUIRED = "required"
 _ADDRESS, _NAME = AddressKind(), Word()
@@ -123,3 +124,18 @@ class PrincipalRules:
     def show(self, value: object) -> str:
         assert isinstance(value, tuple)
         return ";".join(map(str, value))
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Addresses, or whole networks of them; names say nothing of who is there."""
+
+    metavar: str = "ADDRESS,..."
+    expected: str = "addresses or networks such as 10.0.0.7 or 10.1.0.0/16, parted by commas"
+
+    def parse(self, raw: object) -> tuple[str, ...]:
+        return tuple(str(ip_network(each)) for each in listed(raw))
+
+    def show(self, value: object) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(value)

@@ -256,7 +256,7 @@ class Node:
         self._assembly.broker = replace(
             self._assembly.broker,
             settings=shown_settings(settings),
-            audit=open_audit(settings, self._replicas, self._clock),
+            audit=open_audit(settings, self._replicas, self._clock, self._assembly.secret),
         )
         self._read_master_key()
         return self._assembly

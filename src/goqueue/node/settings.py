@@ -18,7 +18,7 @@ from goqueue.model.listener import ClientAuth
 from goqueue.model.topics import TopicOptions
 from goqueue.node.environment import BOOTSTRAP_KEY_VARIABLE, CLIENT_VARIABLES, PREFIX
 from goqueue.node.identity_settings import IdentitySettings
-from goqueue.node.listener_values import Listeners, ListenerSetting, PrincipalRules
+from goqueue.node.listener_values import Listeners, ListenerSetting, Networks, PrincipalRules
 from goqueue.node.setting import setting
 from goqueue.node.values import (
     Address,
@@ -98,6 +98,12 @@ class Settings(IdentitySettings):
     )
     http_allowed_origins: tuple[str, ...] = setting(
         (), Origins(), "Web pages that may use this node from a browser (CORS); those of all other origins are refused."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        Networks(),
+        "Proxies in front of HTTP and SQS that are believed what they say of a client: its address (X-Forwarded-For), "
+        "and whether it came over TLS (X-Forwarded-Proto). What others say in these headers is not looked at.",
     )
     grpc: Address = setting(
         Address("127.0.0.1", 9000), AddressKind(), "Where gRPC clients connect; port 0 picks a free one."

@@ -20,6 +20,7 @@ from goqueue.broker.remote.serving import Serving
 from goqueue.broker.schemas.schemas import Schemas
 from goqueue.broker.schemas.spread import SpreadSchemas
 from goqueue.broker.tenants.group_counts import GroupCounts
+from goqueue.broker.tenants.owners import may_still_write
 from goqueue.broker.tenants.spread import SpreadTallies
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.transactions.markers import Ends
@@ -33,6 +34,7 @@ from goqueue.machines.cluster.steward import is_steward
 from goqueue.machines.controller import Controller
 from goqueue.machines.controller_commands import NameCluster
 from goqueue.machines.controller_facts import STORED_FACTS
+from goqueue.machines.delays.commands import FoundRecurring
 from goqueue.machines.delays.facts import DELAY_FACTS
 from goqueue.machines.delays.machine import Delays
 from goqueue.machines.deliveries.facts import DELIVERY_FACTS
@@ -129,6 +131,7 @@ class State:
         self.queues = self._queues(journeys)
         self.schedules = self._schedules(journeys)
         self.recurring = RecurringSchedules(self.schedules, self._store, self.topics, clock)
+        self.accounts.on_change.append(self.recurring.rights_changed)
         self.transactions = self._transactions()
         self.schemas = self._schemas()
         is_on_duty = partial(self._is_steward, node_id)
@@ -312,6 +315,9 @@ class State:
         topic that was made again under the same name."""
         return Deliveries(1 + next(self._machines_of_deliveries) * LEASES_PER_MACHINE)
 
+    def _may_run(self, found: FoundRecurring) -> bool:
+        return may_still_write(self.accounts.image, found.owner, found.owner_host, found.topic)
+
     def _schedules(self, journeys: Journeys) -> Schedules:
         def on_disk() -> list[tuple[bytes, int]]:
             names = self._replicas.companions.on_disk()
@@ -323,8 +329,8 @@ class State:
         companions = Companions(on_disk, self._open_delays)
         if self._cluster is not None:
             companions = self._spread_delays()
-        is_spread = self._cluster is not None
-        made = Schedules(companions, self.topics, self._clock, journeys, self._ids, is_home, is_spread=is_spread)
+        about = self.topics, self._clock, journeys, self._ids, is_home
+        made = Schedules(companions, *about, may_run=self._may_run, is_spread=self._cluster is not None)
         self.coordinators.add(made.coordinators)
         return made
 

@@ -227,7 +227,7 @@ class HttpUrl:
         return str(value)
 
 
-def _listed(raw: object) -> list[str]:
+def listed(raw: object) -> list[str]:
     """Parted by commas, or a list of TOML."""
     words = raw.split(",") if isinstance(raw, str) else raw
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -243,7 +243,7 @@ class HostNames:
     expected: str = "names such as queue.example.com, parted by commas; * is any"
 
     def parse(self, raw: object) -> tuple[str, ...]:
-        names = _listed(raw)
+        names = listed(raw)
         if not all(name == "*" or _HOST_NAME.fullmatch(name) for name in names):
             raise ValueError(raw)
         return tuple(names)
@@ -261,7 +261,7 @@ class Origins:
     expected: str = "origins such as https://console.example.com or http://localhost:3000, parted by commas"
 
     def parse(self, raw: object) -> tuple[str, ...]:
-        origins = [each.removesuffix("/") for each in _listed(raw)]
+        origins = [each.removesuffix("/") for each in listed(raw)]
         if not all(_ORIGIN.fullmatch(each) for each in origins):
             raise ValueError(raw)
         return tuple(_DEFAULT_PORT.sub(r"\1", each) for each in origins)
@@ -279,7 +279,7 @@ class Endpoints:
     expected: str = "addresses such as http://10.0.0.1:2379, parted by commas"
 
     def parse(self, raw: object) -> tuple[str, ...]:
-        endpoints = [each.removesuffix("/") for each in _listed(raw)]
+        endpoints = [each.removesuffix("/") for each in listed(raw)]
         if not all(_ENDPOINT.fullmatch(each) for each in endpoints):
             raise ValueError(raw)
         return tuple(endpoints)

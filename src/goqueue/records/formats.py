@@ -20,11 +20,11 @@ FORMATS: Mapping[str, int] = {
     "metadata": 12,
     "groups": 3,
     "deliveries": 2,
-    "delays": 2,
+    "delays": 3,
     "transactions": 3,
     "schemas": 1,
     "journeys": 1,
-    "audit": 2,
+    "audit": 3,
     "store": 1,
 }
 """`log`: segments with their indexes and `state`. `snapshot`: the files of snapshots. `producers`: what a partition

@@ -8,6 +8,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import Link as OtelLink
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from goqueue.model.tenancy import tenant_said
 from goqueue.telemetry.otlp import MS_NS, NOT_TAKEN, SCOPE, TIMEOUT_S, resource
 from goqueue.telemetry.spans import Span
 
@@ -64,6 +65,7 @@ def _attributes(span: Span) -> dict[str, str | int]:
         "messaging.destination.partition.id": str(span.partition),
         "messaging.goqueue.offset": span.offset,
         "messaging.goqueue.event": span.event,
+        "goqueue.tenant": tenant_said(span.topic),
     }
     if span.consumer_group:
         attributes["messaging.consumer.group.name"] = span.consumer_group

@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from goqueue.cli.run.doctor import FAIL, OK, WARN, Finding
-from goqueue.cli.run.doctor_security import look_at_certificates, look_at_files, look_at_ways_in
+from goqueue.cli.run.doctor_security import DAY_MS, look_at_certificates, look_at_files, look_at_keys, look_at_ways_in
 from goqueue.node.settings import Settings, read_settings
 from goqueue.node.values import Authentication, Switch
+from goqueue.wire.rest.accounts import KeyFacts, Keys
 from tests.certificates import Authority
 
 
@@ -54,3 +55,38 @@ def test_certificates_that_end_soon_are_told(tmp_path: Path) -> None:
     broken.write_text("no certificate")
     flags = {"listeners": "kafka://127.0.0.1:0?protocol=SSL", "tls_cert_file": str(broken), "tls_key_file": str(broken)}
     assert states(look_at_certificates(read_settings(flags, environ={}))) == {"certificate": FAIL}
+
+
+def test_keys_that_last_or_that_nobody_uses_are_told() -> None:
+    def look(used_day: int | None, *, made_day: int = 0, since_day: int = 0, expires: bool = True) -> list[str]:
+        """On day 100."""
+        key = KeyFacts(
+            id="k1",
+            principal="Key:k1",
+            prefix="gqk_k1_",
+            name="shop",
+            roles=[],
+            created_at=made_day * DAY_MS + 1,
+            expires_at=200 * DAY_MS if expires else None,
+            secrets=1,
+            is_bootstrap=False,
+            metadata={},
+            for_sqs=False,
+            last_used_at=None if used_day is None else used_day * DAY_MS,
+        )
+        listed = Keys(keys=[key], count=1, since=since_day * DAY_MS + 1)
+        return [each.found for each in look_at_keys(listed, 100 * DAY_MS + 2)]
+
+    assert look(50) == []
+    assert look(5) == ["k1 (shop) was not used for 95 days"]
+    assert look(None) == ["k1 (shop) was not used for 100 days"]
+    assert look(None, made_day=50) == look(None, since_day=50) == [], "nobody knows"
+    assert look(50, expires=False) == ["k1 (shop) does not expire"]
+
+
+def test_keys_of_listeners_are_their_owners_only(tmp_path: Path) -> None:
+    pair = Authority(tmp_path).sign("server", dns=["localhost"])
+    pair.key.chmod(0o640)
+    listener = f"kafka://127.0.0.1:0?name=public&protocol=SSL&cert_file={pair.cert}&key_file={pair.key}"
+    (found,) = look_at_files(read_settings({"listeners": listener, "data_dir": str(tmp_path / "none")}, environ={}))
+    assert (found.state, found.found) == (FAIL, f"key_file of public = {pair.key}: others may read it")

@@ -15,6 +15,8 @@ from goqueue.client import HttpRefused
         (401, "NOT_AUTHENTICATED", "GOQUEUE_API_KEY"),
         (403, "TOPIC_AUTHORIZATION_FAILED", "goqueue acl create"),
         (403, "FORBIDDEN", "goqueue acl create"),
+        (403, "TENANT_SUSPENDED", "goqueue tenant activate"),
+        (403, "POLICY_VIOLATION", "goqueue tenant quotas"),
     ],
 )
 def test_who_lacks_a_right_is_not_told_to_show_a_key(
@@ -23,4 +25,5 @@ def test_who_lacks_a_right_is_not_told_to_show_a_key(
     call: Any = None
     assert explain(HttpRefused(status, code, "no"), call) == EXIT_DENIED
     told = capsys.readouterr().err
-    assert [each for each in ("GOQUEUE_API_KEY", "goqueue acl create") if each in told] == [advice]
+    known = ("GOQUEUE_API_KEY", "goqueue acl create", "goqueue tenant activate", "goqueue tenant quotas")
+    assert [each for each in known if each in told] == [advice]

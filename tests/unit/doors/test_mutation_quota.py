@@ -6,14 +6,19 @@ import pytest
 
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.gate import Gate
+from goqueue.doors.grpc.homes import HOMES
+from goqueue.doors.grpc.permissions import PERMISSIONS
 from goqueue.doors.http.permissions import WRITES_TOPIC
+from goqueue.doors.sqs.handlers.table import ACTIONS
 from goqueue.machines.controller_commands import CreateTopic
+from goqueue.model.access import Kind, Operation
 from goqueue.model.codes import Code
 from goqueue.model.credentials import NotAuthenticated, Principal
 from goqueue.model.listener import IN_PROCESS
 from goqueue.testing import broker
 from goqueue.wire.grpc.publish_pb2 import PublishRequest
 from goqueue.wire.grpc.topic_pb2 import CreateTopicRequest, DeleteTopicRequest
+from goqueue.wire.home import Way
 from goqueue.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from goqueue.wire.kafka.messages.topics import (
     CreatableTopic,
@@ -203,3 +208,16 @@ async def test_a_request_whose_topics_are_counted_meets_the_rights_that_there_ar
         for each in (counted, access):
             with pytest.raises(NotAuthenticated):
                 each.view(WRITES_TOPIC)
+
+
+def test_what_makes_or_deletes_topics_is_done_where_it_came_in() -> None:
+    """Over gRPC and SQS, which count there only: nothing of it is passed on to another node."""
+    changing = {Operation.CREATE, Operation.DELETE, Operation.ALTER}
+    grpc = {name: (each, HOMES[name]) for name, each in PERMISSIONS.items()}
+    sqs = {name: (each.permission, each.home) for name, each in ACTIONS.items()}
+    found = {
+        name
+        for name, (permission, home) in {**grpc, **sqs}.items()
+        if changing & set(permission.needs.get(Kind.TOPIC, ())) and home.way in (Way.HOME, Way.FIRST, Way.EVERYWHERE)
+    }
+    assert found <= {"PurgeQueue"}, "which deletes messages"

@@ -4,6 +4,7 @@ from goqueue.machines.ended_sessions import PRINCIPALS_MAX, Ended, EndedForgotte
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 from goqueue.model.sessions import IDS_MAX, LASTS_MS, EndedSessions
+from goqueue.model.tenancy import SHARE
 
 HOUR_MS = 60 * 60 * 1000
 ALICE, BOB = "User:alice", "User:bob"
@@ -92,3 +93,18 @@ def test_they_are_replayed_as_they_were() -> None:
     assert again.forget(EndedForgotten(BOB).key())
     assert not again.forget(b"\0user/bob")
     assert list(again.by_principal) == [ALICE]
+
+
+def test_a_tenant_that_ends_many_sessions_leaves_room_for_those_of_others() -> None:
+    ended = Ended()
+    share = PRINCIPALS_MAX // SHARE
+    for number in range(share):
+        ended.apply(SessionsEnded(EndedSessions(f"User:acme~{number}", {"a": 100}, 0, 100)))
+    _, result = ended.decide(EndSession("User:acme~more", "a", 100, 50))
+    assert result.code is Code.POLICY_VIOLATION
+    assert f"sessions of {share} others of this tenant" in result.message
+    for other in (ALICE, "User:globex~bob", "User:acme~7", "User:acme-2~bob"):
+        _, result = ended.decide(EndSession(other, "b", 100, 50))
+        assert result.code is Code.NONE, other
+    _, result = ended.decide(EndSession("User:acme~more", "a", 300, 200))
+    assert result.code is Code.NONE, "the others are over by themselves"

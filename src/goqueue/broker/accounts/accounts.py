@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from goqueue.broker.accounts.key_uses import KeyUses
 from goqueue.broker.accounts.rekeying import key_place, resealed, user_place
 from goqueue.broker.accounts.sealing import CannotUnseal, Sealing
 from goqueue.machines.account_result import AccountResult
@@ -79,6 +80,7 @@ class Accounts:
         self.sealing = sealing or Sealing(dice)
         self.aside: Aside = at_once
         """Where passwords are worked on, which is slow on purpose."""
+        self.key_uses = KeyUses(clock.now_ms())
 
     @property
     def image(self) -> AccessImage:

@@ -4,16 +4,19 @@ made. Each record has the hash of the one before it, so that a hole shows.
 
 import asyncio
 import hashlib
+import hmac
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import msgspec
 
+from goqueue.broker.accounts.hidden_offsets import HiddenOffsets
 from goqueue.model.access import Operation, Permission
-from goqueue.model.audit import Asked, AuditLevel, AuditRecord, Outcome, Recorded
+from goqueue.model.audit import NO_CHANGE, Asked, AuditLevel, AuditPage, AuditRecord, Outcome, Recorded
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
+from goqueue.model.secret import Secret
 from goqueue.records.batch import check_batch, split
 from goqueue.records.build import build_batch
 from goqueue.records.decode import decode
@@ -31,6 +34,7 @@ READ_BYTES = 256 * 1024
 AT_ONCE = 200
 LOOKED_THROUGH_MAX = 100_000
 """Records, for one question."""
+NO_SECRET = Secret(b"")
 
 T = TypeVar("T")
 events = get_logger("audit")
@@ -41,11 +45,20 @@ _decode = msgspec.json.Decoder(AuditRecord).decode
 
 
 class Audit:
-    def __init__(self, replica: Replica, clock: Clock, node_id: int, level: AuditLevel = AuditLevel.ADMIN) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        node_id: int,
+        level: AuditLevel = AuditLevel.ADMIN,
+        secret: Secret[bytes] = NO_SECRET,
+    ) -> None:
+        """`secret`: of the cluster."""
         self._replica = replica
         self._clock = clock
         self._node_id = node_id
         self._level = level
+        self._secret = secret
         self._previous = _last_hash(replica)
         self._sums: dict[tuple[Asked, Outcome, str], int] = {}
         self._timer: Timer | None = None
@@ -64,32 +77,32 @@ class Audit:
 
     # -- changes
 
-    def begin(self, asked: Asked, then: Callable[[int | GoQueueError], None]) -> None:
+    def begin(self, asked: Asked, then: Callable[[int | GoQueueError], None], request_id: str = "") -> None:
         """`then`: called when the record is durable, with its offset; or with why the change must not be made."""
         try:
-            self._when_stored(self._append(asked, Outcome.BEGUN), then)
+            self._when_stored(self._append(asked, Outcome.BEGUN, request_id=request_id), then)
         except GoQueueError as error:
             then(error)
 
-    async def carry_out(self, asked: Asked, work: Callable[[], Awaitable[T]]) -> T:
+    async def carry_out(self, asked: Asked, work: Callable[[], Awaitable[T]], request_id: str = "") -> T:
         """Make a change: its record is durable before it begins, and its outcome before it is answered."""
-        change = await self._waited(lambda then: self.begin(asked, then))
+        change = await self._waited(lambda then: self.begin(asked, then, request_id))
         try:
             reply = await work()
         except GoQueueError as error:
             code = error.code.name if isinstance(error, Refused) else type(error).__name__
-            await self._end(asked, Outcome.REFUSED, change, code)
+            await self._end(asked, Outcome.REFUSED, change, request_id, code)
             raise
         except BaseException as error:
-            self._append(asked, Outcome.FAILED, change=change, code=type(error).__name__)
+            self._append(asked, Outcome.FAILED, change=change, code=type(error).__name__, request_id=request_id)
             raise
-        await self._end(asked, Outcome.DONE, change)
+        await self._end(asked, Outcome.DONE, change, request_id)
         return reply
 
-    async def _end(self, asked: Asked, outcome: Outcome, change: int, code: str = "") -> None:
+    async def _end(self, asked: Asked, outcome: Outcome, change: int, request_id: str, code: str = "") -> None:
         """The change stands, or does not: if this cannot be written its beginning is there all the same."""
         try:
-            offset = self._append(asked, outcome, change=change, code=code)
+            offset = self._append(asked, outcome, change=change, code=code, request_id=request_id)
             await self._waited(lambda then: self._when_stored(offset, then))
         except GoQueueError as error:
             self._tell_failure(error)
@@ -139,7 +152,16 @@ class Audit:
             events.error("the audit trail cannot be written", reason=str(error))
         self._fails = True
 
-    def _append(self, asked: Asked, outcome: Outcome, *, change: int = -1, code: str = "", count: int = 1) -> int:
+    def _append(
+        self,
+        asked: Asked,
+        outcome: Outcome,
+        *,
+        change: int = NO_CHANGE,
+        code: str = "",
+        count: int = 1,
+        request_id: str = "",
+    ) -> int:
         now_ms = self._clock.now_ms()
         record = AuditRecord(
             now_ms,
@@ -157,6 +179,7 @@ class Audit:
             change,
             asked.tenant,
             asked.is_operator,
+            request_id,
         )
         value = _encode(record)
         batch = build_batch([(now_ms, None, value, [])])
@@ -176,11 +199,13 @@ class Audit:
             await self._waited(lambda then: self._when_stored(end - 1, then))
         return start, end
 
-    async def page(
-        self, first: int | None, count: int, is_told: Callable[[AuditRecord], bool]
-    ) -> tuple[int, int, list[Recorded]]:
-        """The bounds, and so many of those that are told: from there on, or the newest. A part of the trail is looked
-        through, in turns: others want to be served, too."""
+    def hidden_offsets(self, tenant: str) -> HiddenOffsets:
+        """As this tenant is told them, of the trail of this node."""
+        return HiddenOffsets(hmac.digest(self._secret.reveal(), f"audit {self._node_id} {tenant}".encode(), "sha256"))
+
+    async def page(self, first: int | None, count: int, is_told: Callable[[AuditRecord], bool]) -> AuditPage:
+        """So many of those that are told: from there on, or the newest. A part of the trail is looked through, in
+        turns: others want to be served, too."""
         start, end = await self.stored_bounds()
         found: list[Recorded] = []
         at, until = max(start, end - AT_ONCE if first is None else first), end
@@ -191,7 +216,12 @@ class Audit:
                 break
             at, until = (max(start, at - AT_ONCE), at) if first is None else (at + AT_ONCE, end)
             await asyncio.sleep(0)
-        return start, end, found[-count:] if first is None else found[:count]
+        else:
+            if first is not None:
+                return AuditPage(start, end, at, found)
+        found = found[-count:] if first is None else found[:count]
+        following = found[-1].offset + 1 if found else start if first is None else first
+        return AuditPage(start, end, following, found)
 
     def read(self, first: int, count: int) -> list[Recorded]:
         """So many from there on, the oldest first."""

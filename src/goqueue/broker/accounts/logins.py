@@ -85,6 +85,7 @@ class Logins:
                 found = secret
         if key is None or found is None or key.is_over(now_ms):
             raise self.fail(host, given.key_id)
+        self._accounts.key_uses.note(key.key_id, now_ms, self._accounts.image.keys)
         return Principal(key.principal, _first_end(key, found))
 
     def bearer(self, text: str, host: str, on_login: OnLogin) -> None:
@@ -117,6 +118,7 @@ class Logins:
         for secret in key.secrets:
             is_over = secret.ends_ms and now_ms >= secret.ends_ms
             if secret.sealed and not is_over and is_signed(self._accounts.signing_secret(key, secret)):
+                self._accounts.key_uses.note(key_id, now_ms, self._accounts.image.keys)
                 return Principal(key.principal, _first_end(key, secret))
         self.fail(host, key_id)
         raise WrongSignature("the signature does not match the one that this node has made")

@@ -10,7 +10,7 @@ import msgspec
 
 from goqueue.broker.accounts.accounts import Accounts, OnReply
 from goqueue.broker.accounts.sealing import CannotUnseal
-from goqueue.broker.tenants.belonging import account_of
+from goqueue.broker.tenants.belonging import account_of, home_of
 from goqueue.model.accounts import USER
 from goqueue.model.credentials import NotAuthenticated, Principal
 from goqueue.model.scram import Mechanism
@@ -43,7 +43,8 @@ class Sessions:
         """NotAuthenticated: its user has no password any more."""
         now_ms = self._clock.now_ms()
         ended = self._accounts.image.ended_sessions.get(principal.name)
-        begun_ms = now_ms if ended is None else max(now_ms, ended.before_ms)  # clocks of nodes differ
+        # Clocks of nodes differ.
+        begun_ms = max(now_ms, 0 if ended is None else ended.before_ms, self._tenant_ms(principal.name) + 1)
         stamp = self._stamp(principal.name) if by_password else b""
         if by_password and not stamp:
             raise NotAuthenticated
@@ -78,9 +79,12 @@ class Sessions:
             return None
 
     def is_over(self, session: Session) -> bool:
-        """Its time has come, somebody has ended it, or its user has another password."""
+        """Its time has come, somebody has ended it, its user has another password, or its tenant is another one that
+        was made since, under the same id."""
         ended, now_ms = self._accounts.image.ended_sessions.get(session.principal), self._clock.now_ms()
         if now_ms >= session.idle_ms or (ended is not None and ended.has(session.digest, session.begun_ms)):
+            return True
+        if session.begun_ms <= self._tenant_ms(session.principal):
             return True
         return bool(session.stamp) and not hmac.compare_digest(session.stamp, self._stamp(session.principal))
 
@@ -97,6 +101,12 @@ class Sessions:
         """`is_all`: all of its principal. They are over on this node when told, and on others a moment later."""
         ends_ms = max(self._clock.now_ms() + LASTS_MS, session.ends_ms) if is_all else session.ends_ms
         self._accounts.end_session(session.principal, "" if is_all else session.digest, ends_ms, on_reply)
+
+    def _tenant_ms(self, principal: str) -> int:
+        """When the tenant of a principal was made; 0: it has always been there, or is not any more."""
+        image = self._accounts.image
+        found = image.tenants.get(home_of(image, principal))
+        return 0 if found is None else found.created_ms
 
     def _stamp(self, principal: str) -> bytes:
         """Of what a password is checked by now; empty, of somebody who has none: nothing was stamped so."""

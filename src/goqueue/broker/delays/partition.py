@@ -15,6 +15,7 @@ from goqueue.machines.delays.commands import (
     DropRecurring,
     FiringDone,
     FollowHost,
+    FoundRecurring,
     FoundSchedule,
     HoldRecurring,
     TakeProducer,
@@ -61,6 +62,8 @@ class Around(NamedTuple):
     second_places: SecondPlaces
     is_home: Callable[[str, tuple[bytes, int]], bool]
     """Whether the recurring schedule of this name belongs to this partition."""
+    may_run: Callable[[FoundRecurring], bool]
+    """Whether whoever has stored a recurring schedule may still write to its topic."""
     on_times_changed: Callable[[tuple[str, int]], None]
     """Records of this place are due at other times than they were."""
     on_fired: Callable[[tuple[str, int], Keys], None]
@@ -121,7 +124,13 @@ class PartitionDelays:
             for name in strays:
                 self.coordinator.submit(HoldRecurring(name))
             self._around.clock.call_after(STRAY_MS, lambda: self._drop(strays))
+        for name in self.shut_out():
+            self.coordinator.submit(HoldRecurring(name))
         self._around.clock.call_soon(self._fire)
+
+    def shut_out(self) -> list[str]:
+        """Recurring schedules whose owners may not write to the topic any more."""
+        return [each.name for each in self.peek().recurring() if not self._around.may_run(each)]
 
     def _drop(self, strays: Iterable[str]) -> None:
         for name in strays:

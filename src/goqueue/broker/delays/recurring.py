@@ -13,6 +13,7 @@ from goqueue.machines.controller_commands import ForgetSchedule, PlaceSchedule, 
 from goqueue.machines.delays.commands import (
     DropRecurring,
     FoundRecurring,
+    HoldRecurring,
     RecurringReply,
     ReleaseRecurring,
     StoreRecurring,
@@ -83,7 +84,9 @@ class RecurringSchedules:
             self._settle(name)
             on_reply(reply)
 
-        companion.submit(StoreRecurring(name, wanted.cron, wanted.timezone, body.encode(), is_held=is_held), stored)
+        owner = wanted.owner, wanted.owner_host
+        command = StoreRecurring(name, wanted.cron, wanted.timezone, body.encode(), is_held, *owner)
+        companion.submit(command, stored)
 
     def _placed(self, wanted: Recurring) -> tuple[Topic, int, Body]:
         topic = self._topics.image.topics.get(wanted.topic)
@@ -104,8 +107,10 @@ class RecurringSchedules:
         """It runs where the metadata says, and is dropped wherever else it is."""
         home = self._directory.schedules.get(name)
         for each in self._having(name):
-            is_home = each.key == home
-            each.submit(ReleaseRecurring(name) if is_home else DropRecurring(name), _ignored)
+            if each.key != home:
+                each.submit(DropRecurring(name), _ignored)
+            elif name not in each.shut_out():
+                each.submit(ReleaseRecurring(name), _ignored)
 
     def places_changed(self) -> None:
         """In a cluster: what was moved to a partition of another node does not run here any more, and what waited to be
@@ -119,9 +124,26 @@ class RecurringSchedules:
                 for one in each.peek().recurring():
                     if places.get(one.name, each.key) != each.key:
                         each.submit(DropRecurring(one.name), _ignored)
-                for name in each.peek().held_recurring():
-                    if places.get(name) == each.key:
-                        each.submit(ReleaseRecurring(name), _ignored)
+                self._look_at_rights(each)
+
+    def rights_changed(self) -> None:
+        """Those whose owners may not write to their topic any more wait until they may again."""
+        for each in self._schedules:
+            if each.coordinator.is_active:
+                self._look_at_rights(each)
+
+    def _look_at_rights(self, companion: PartitionDelays) -> None:
+        machine, places = companion.peek(), self._directory.schedules
+        found = [each.name for each in machine.recurring() if places.get(each.name) == companion.key]
+        if not found:
+            return
+        shut, held = set(companion.shut_out()), set(machine.held_recurring())
+        for name in found:
+            if name in held and name not in shut:
+                companion.submit(ReleaseRecurring(name), _ignored)
+            elif name in shut and name not in held:
+                events.warning("recurring schedule waits: its owner may not write to its topic", schedule=name)
+                companion.submit(HoldRecurring(name), _ignored)
 
     def drop(self, name: str, on_reply: OnReply[RecurringReply | Result]) -> None:
         """There first where it runs: what the metadata has lost sight of cannot be dropped any more."""

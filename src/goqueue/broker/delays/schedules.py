@@ -20,6 +20,7 @@ from goqueue.machines.delays.commands import (
     CancelSchedule,
     DelayMeasure,
     EndTransactionSchedules,
+    FoundRecurring,
     FoundSchedule,
     NewSchedule,
     Reschedule,
@@ -85,9 +86,11 @@ class Schedules:
         ids: ProducerIds,
         is_home: Callable[[str, Key], bool],
         *,
+        may_run: Callable[[FoundRecurring], bool] = lambda _found: True,
         is_spread: bool = False,
     ) -> None:
-        """`is_home`: whether the recurring schedule of a name belongs to a partition. `is_spread`: in a cluster."""
+        """`is_home`: whether the recurring schedule of a name belongs to a partition. `may_run`: whether its owner may
+        still write to its topic. `is_spread`: in a cluster."""
         self.coordinators: Coordinators[Key, Delays] = Coordinators("delays")
         self._companions = companions
         self._topics = topics
@@ -101,6 +104,7 @@ class Schedules:
             ids,
             self.second_places,
             is_home,
+            may_run,
             self._held_keys.changed,
             self._held_keys.fired,
             is_spread,

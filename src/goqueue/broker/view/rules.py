@@ -172,6 +172,7 @@ RULES: Mapping[str, Rules] = {
                 "delete_quota",
                 "delete_rules",
                 "delete_user",
+                "key_uses",
                 "new_rule_id",
                 "rekey",
                 "rotate_key",

@@ -81,6 +81,7 @@ ACCOUNTS = (
                 Shown("NAME", "name"),
                 Shown("ROLES", "roles"),
                 Shown("EXPIRES", "expires_at"),
+                Shown("LAST_USED", "last_used_at"),
             ),
             nothing="no keys yet",
         ),

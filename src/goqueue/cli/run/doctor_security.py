@@ -3,6 +3,7 @@
 import os
 import resource
 import stat
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +20,12 @@ from goqueue.node.listeners import exposed, plans
 from goqueue.node.master_key import read_master_keys
 from goqueue.node.settings import Settings, read_settings
 from goqueue.node.values import Switch
+from goqueue.wire.rest.accounts import Keys
 from goqueue.wire.rest.operations import accounts as operations
 
 DAYS_MIN, DAYS_GOOD = 7, 30
+UNUSED_DAYS_MAX = 90
+DAY_MS = 24 * 60 * 60 * 1000
 RSA_BITS_GOOD = 2048
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 SWAPS = Path("/proc/swaps")
@@ -33,6 +37,7 @@ SECRETS = (
     "peer_key_file",
     "etcd_key_file",
     "etcd_password_file",
+    "oidc_client_secret_file",
 )
 """Settings that name files with secrets."""
 
@@ -92,9 +97,10 @@ def look_at_certificates(settings: Settings) -> Iterator[Finding]:
 
 
 def look_at_files(settings: Settings) -> Iterator[Finding]:
-    for name in SECRETS:
-        path: Path | None = getattr(settings, name)
-        if path is None:
+    files: dict[str, Path | None] = {name: getattr(settings, name) for name in SECRETS}
+    files |= {f"key_file of {plan.listener.name}": Path(plan.files.key) for plan in plans(settings) if plan.files}
+    for name, path in files.items():
+        if path is None or (path == settings.tls_key_file and name != "tls_key_file"):
             continue
         try:
             mode = path.stat().st_mode
@@ -134,22 +140,29 @@ def look_at_machine() -> Iterator[Finding]:
         yield Finding("user", WARN, "this is root", "run a node as a user of its own")
 
 
+def look_at_keys(listed: Keys, now_ms: int) -> Iterator[Finding]:
+    for key in listed.keys:
+        used_ms = key.last_used_at or max(listed.since, key.created_at)
+        if key.is_bootstrap:
+            yield Finding("first key", FAIL, f"{key.id} is still alive", "make an admin, which ends it")
+        elif now_ms - used_ms > UNUSED_DAYS_MAX * DAY_MS:
+            words = f"{key.id} ({key.name}) was not used for {(now_ms - used_ms) // DAY_MS} days"
+            yield Finding("keys", WARN, words, f"goqueue key delete {key.id}")
+        elif key.expires_at is None:
+            advice = f"make one with --expires-in, and: goqueue key delete {key.id}"
+            yield Finding("keys", WARN, f"{key.id} ({key.name}) does not expire", advice)
+
+
 async def _look_at_accounts(call: Call) -> list[Finding]:
     try:
-        keys = (await call.admin.call(operations.LIST_KEYS)).keys
+        listed = await call.admin.call(operations.LIST_KEYS)
         rules = (await call.admin.call(operations.LIST_ACLS)).acls
     except ClientError as error:
         advice = "run a node, and give an admin's key with GOQUEUE_API_KEY or --api-key-file"
         return [Finding("accounts", WARN, f"cannot be looked at: {error}", advice)]
-    found = []
-    for key in keys:
-        if key.is_bootstrap:
-            found.append(Finding("first key", FAIL, f"{key.id} is still alive", "make an admin, which ends it"))
-        elif key.expires_at is None:
-            advice = f"make one with --expires-in, and: goqueue key delete {key.id}"
-            found.append(Finding("keys", WARN, f"{key.id} ({key.name}) does not expire", advice))
+    found = list(look_at_keys(listed, int(time.time() * 1000)))
     for rule in rules:
         if rule.principal == EVERYBODY and rule.effect == "allow":
             words = f"rule {rule.id} allows everybody to {rule.operation} {rule.resource_type} {rule.resource_name}"
             found.append(Finding("rules", WARN, words, f"name users: goqueue acl delete {rule.id}"))
-    return found or [Finding("accounts", OK, f"{len(keys)} keys, {len(rules)} rules, nothing to mend")]
+    return found or [Finding("accounts", OK, f"{listed.count} keys, {len(rules)} rules, nothing to mend")]

@@ -29,7 +29,7 @@ from goqueue.model.access import OPEN
 from goqueue.model.credentials import Credentials, NotAuthenticated
 from goqueue.model.own_version import own_version
 from goqueue.telemetry.calls import call_each
-from goqueue.wire.asgi import ACCESS, App, Message, Receive, Scope, Send
+from goqueue.wire.asgi import ACCESS, ASKED_AS, App, Message, Receive, Scope, Send
 from goqueue.wire.forwarded import HTTP
 
 PREFIX = "/v1"
@@ -100,6 +100,7 @@ class HttpApp:
         if given is None or not _REQUEST_ID.fullmatch(given):
             self._requests += 1
             given = b"%b-%x" % (self._id, self._requests)
+        scope[ASKED_AS] = given.decode("latin-1")
         is_started = False
 
         async def send_named(message: Message) -> None:

@@ -6,7 +6,7 @@ Three things tell such a request apart, and a page cannot forge any of them:
 - `Sec-Fetch-Site` and `Origin` say whose page it is. A page of another origin is refused, unless a setting names it.
 - `Host` says which name the browser resolved. A site that lets its own name point to 127.0.0.1 (DNS rebinding) counts
   as the same origin, so on a loopback address only names of this node are answered.
-- The content type: a page may send forms and text without asking first, but not JSON. `endpoint` looks at it.
+- The content type: a page may send forms and text without asking first, but not JSON.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,8 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from goqueue.doors.http.errors import FORBIDDEN, MISDIRECTED
+from goqueue.doors.http.asgi import JSON, header
+from goqueue.doors.http.errors import FORBIDDEN, MISDIRECTED, UNSUPPORTED_MEDIA_TYPE, HttpError
 from goqueue.wire.asgi import Scope
 
 ANY_HOST = "*"
@@ -123,3 +124,14 @@ def _unknown_host(host: bytes) -> str:
 def _foreign(origin: bytes | None) -> str:
     whose = "another site" if origin is None else origin.decode("latin-1")[:100]
     return f"web pages of {whose} may not use this node; name their origin in the setting http_allowed_origins"
+
+
+def check_content_type(scope: Scope, body: bytes) -> None:
+    """A web page may send forms, text and what has no type to any server without asking first, but not JSON."""
+    given = header(scope, b"content-type")
+    if given is None and not body:
+        return
+    kind = (given or b"none").partition(b";")[0].strip().lower()
+    if kind != JSON and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+        message = f"the body must be sent as application/json, not as {kind.decode('latin-1')[:100]}"
+        raise HttpError(UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", f"{message}; with curl: --json instead of -d")

@@ -51,8 +51,11 @@ def charged(operation: Operation) -> QuotaKey | None:  # type: ignore[type-arg] 
 
 def allowance_of(access: Access, scope: Scope) -> Allowance | None:
     """None: nothing is limited, or the node that passed this on has counted it."""
-    if scope.get(VIA):
-        return None
+    return None if scope.get(VIA) else limits_of(access, scope)
+
+
+def limits_of(access: Access, scope: Scope) -> Allowance | None:
+    """Whichever node it came to: topics are counted where they are made."""
     return access.allowance((header(scope, CLIENT_ID) or b"").decode("latin-1"))
 
 

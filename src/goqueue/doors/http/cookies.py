@@ -62,10 +62,22 @@ def check_page(sessions: Sessions, session: Session, scope: Scope) -> None:
     origin = (header(scope, b"origin") or b"").decode("latin-1").lower()
     if not origin or origin != own_origin(scope):
         raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a session is for pages of this node: Origin is not that of one")
+    _check_csrf(sessions, session, scope)
+
+
+def _check_csrf(sessions: Sessions, session: Session, scope: Scope) -> None:
     shown = Secret((header(scope, CSRF) or b"").decode("latin-1"))
     if shown != sessions.csrf(session):
         words = "this request needs the header X-GoQueue-CSRF of its session: GET /session tells it"
         raise HttpError(FORBIDDEN, "CSRF_TOKEN_NEEDED", words)
+
+
+def check_taking(sessions: Sessions, scope: Scope) -> None:
+    """Something is taken by a GET: it has to be meant by a page of this node, too. A link in a mail looks as if the
+    person had typed it, and comes with the cookie."""
+    session: Session | None = scope.get(SHOWN)
+    if session is not None and header(scope, b"sec-fetch-site") != b"same-origin":
+        _check_csrf(sessions, session, scope)
 
 
 def cookie(scope: Scope, text: Secret[str], age_s: int, use: str = SESSION) -> Header:

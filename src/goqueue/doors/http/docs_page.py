@@ -151,12 +151,19 @@ function pretty(text) {
   try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
 }
 
+async function proof() {
+  const reply = await fetch(base + "/session");
+  const token = reply.ok ? (await reply.json()).csrf_token : undefined;
+  return token ? { "x-goqueue-csrf": token } : {};
+}
+
 async function send(method, address, body, answer, signal) {
-  const options = { method, signal };
-  if (body !== null) Object.assign(options, { body, headers: { "content-type": "application/json" } });
-  const started = performance.now();
   answer.hidden = false;
   answer.textContent = method + " " + address + " ...";
+  const headers = method === "GET" ? {} : await proof().catch(() => ({}));
+  const options = { method, signal, headers };
+  if (body !== null) Object.assign(options, { body, headers: { ...headers, "content-type": "application/json" } });
+  const started = performance.now();
   try {
     const reply = await fetch(address, options);
     const reader = reply.body.getReader();
@@ -178,6 +185,9 @@ async function send(method, address, body, answer, signal) {
 
 function fill(inside, method, path, operation) {
   if (operation.description) inside.append(make("p", {}, ...rich(operation.description)));
+  const needed = Object.entries(operation["x-permission"] || {});
+  if (needed.length) inside.append(make("p", { className: "dim", textContent: "Needs the right to " +
+    needed.map(([kind, each]) => each.join(", ") + " (" + kind + ")").join("; ") }));
   const inputs = [];
   if (operation.parameters)
     inside.append(make("table", {}, ...operation.parameters.map((each) => parameterRow(each, inputs))));

@@ -15,7 +15,6 @@ from goqueue.broker.accounts.loop_time import measured
 from goqueue.broker.accounts.quotas import Allowance
 from goqueue.broker.gate import Gate
 from goqueue.doors.http.asgi import (
-    JSON,
     PARKED,
     ClientGone,
     Header,
@@ -27,10 +26,18 @@ from goqueue.doors.http.asgi import (
     read_body,
 )
 from goqueue.doors.http.audited import changed, host_of, named
-from goqueue.doors.http.browsers import LINKED
+from goqueue.doors.http.browsers import LINKED, check_content_type
 from goqueue.doors.http.call import Call
-from goqueue.doors.http.charging import STREAMS, allowance_of, charged, count_published, counting, retry_headers
-from goqueue.doors.http.cookies import SHOWN, in_session, no_cookie, session_cookie
+from goqueue.doors.http.charging import (
+    STREAMS,
+    allowance_of,
+    charged,
+    count_published,
+    counting,
+    limits_of,
+    retry_headers,
+)
+from goqueue.doors.http.cookies import SHOWN, check_taking, in_session, no_cookie, session_cookie
 from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
 from goqueue.doors.http.errors import (
     BAD_REQUEST,
@@ -38,7 +45,6 @@ from goqueue.doors.http.errors import (
     SERVER_FAULT,
     TIMED_OUT,
     UNAVAILABLE,
-    UNSUPPORTED_MEDIA_TYPE,
     HttpError,
     status_and_code,
 )
@@ -51,7 +57,7 @@ from goqueue.model.credentials import NotAuthenticated, SessionOver
 from goqueue.model.errors import GoQueueError
 from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaExceeded
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
+from goqueue.wire.asgi import ASKED_AS, ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
 from goqueue.wire.forwarded import NOT_MINE, PRINCIPAL, VIA
 from goqueue.wire.rest.common import ErrorReply
 
@@ -161,18 +167,18 @@ class Endpoint:
         body, resource = arguments.get("body"), " ".join((scope["path"], *named(arguments.values())))
         fields = () if body is None else changed(body)
         asked = access.asked(host_of(scope), "http", self._operation.name, resource, fields)
-        return audit.carry_out(asked, work)
+        return audit.carry_out(asked, work, scope.get(ASKED_AS, ""))
 
     async def _admit(self, scope: Scope) -> tuple[Access, Call, Allowance | None]:
         """With the broker as this operation of this client may use it, and how much of that."""
-        allowance = None
+        allowance = limits = None
         if self._permission is OPEN:
             scope.setdefault(PRINCIPAL, ANONYMOUS)
             access = self._gate.nobody()
         else:
             access = await admitted(self._gate, scope, "http", is_open=self._is_open)
-            is_charged = self._gate.quotas.are_set and not self._is_open
-            allowance = allowance_of(access, scope) if is_charged else None
+            if self._gate.quotas.are_set and not self._is_open:
+                allowance, limits = allowance_of(access, scope), limits_of(access, scope)
             if not scope.get(VIA):
                 scope[SEAT] = self._gate.enter(access.tenancy.tenant)
             if TURN in scope and not await scope[TURN].begin(access.tenancy.tenant):
@@ -180,8 +186,8 @@ class Endpoint:
         view = access.view(self._permission)
         if view is not self._call.broker:
             self._call = replace(self._call, broker=view, principal=access.told, host=access.host)
-        if allowance is not None and allowance.limits_mutations:
-            return access, replace(self._call, broker=view.charged(allowance)), allowance
+        if limits is not None and limits.limits_mutations:
+            return access, replace(self._call, broker=view.charged(limits)), allowance
         return access, self._call, allowance
 
     @property
@@ -212,15 +218,15 @@ class Endpoint:
     async def _arguments(self, scope: Scope, receive: Receive, allowance: Allowance | None) -> dict[str, Any]:
         operation = self._operation
         arguments: dict[str, Any] = {}
-        if operation.waits and LINKED in scope:
-            raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
+        if operation.waits:
+            self._check_meant(scope)
         body = await read_body(scope, receive, operation.body_bytes_max)
         if allowance is not None and self._charged is PRODUCED:
             count_published(allowance, body)
         if self._spread is not None:
             scope[BODY] = body
         if self._decode is not None:
-            _check_content_type(scope, body)
+            check_content_type(scope, body)
         try:
             if operation.path_type is not None:
                 arguments["path"] = msgspec.convert(scope["path_params"], operation.path_type, strict=False)
@@ -238,6 +244,12 @@ class Endpoint:
         except ValueError as error:  # what msgspec raises, and too many fields, digits or bytes that are no text
             raise HttpError(BAD_REQUEST, "INVALID_REQUEST", str(error)) from None
         return arguments
+
+    def _check_meant(self, scope: Scope) -> None:
+        if LINKED in scope:
+            raise HttpError(FORBIDDEN, "FOREIGN_ORIGIN", "a link on another site may not take messages")
+        if self._operation.method == "GET" and self._operation.name not in STREAMS and self._gate.logins is not None:
+            check_taking(self._gate.logins.sessions, scope)
 
     def _query(self, given: bytes) -> dict[str, str]:
         """What is not known, or said twice, is refused: an answer to another question helps nobody."""
@@ -331,17 +343,6 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     else:
         hint = f"there are {', '.join(known)}" if known else "none is taken here"
     return f"there is no query parameter {name[:100]!r}; {hint}"
-
-
-def _check_content_type(scope: Scope, body: bytes) -> None:
-    """A web page may send forms, text and what has no type to any server without asking first, but not JSON."""
-    given = header(scope, b"content-type")
-    if given is None and not body:
-        return
-    kind = (given or b"none").partition(b";")[0].strip().lower()
-    if kind != JSON and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
-        message = f"the body must be sent as application/json, not as {kind.decode('latin-1')[:100]}"
-        raise HttpError(UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", f"{message}; with curl: --json instead of -d")
 
 
 async def _wait(send: Send, handling: Coroutine[Any, Any, Any]) -> Any:

@@ -251,12 +251,22 @@ def _latest(replies: Sequence[Reply], _query: Mapping[str, Any]) -> Reply:
 
 
 def _audit(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
-    entries = in_order((one for each in replies for one in each["entries"]), ("at_ms", "node", "offset"))
+    entries = in_order((one for each in replies for one in each["entries"]), ("at_ms", "node"))
     shown = entries[-query["limit"] :] if query["offset"] is None else entries[: query["limit"]]
     trails = in_order((one for each in replies for one in each["trails"]), ("node",))
     known = {node for each in replies for node in each["not_answered"]}
     silent = sorted(known - {one["node"] for one in trails})
     return {**replies[0], "entries": shown, "count": len(shown), "trails": trails, "not_answered": silent}
+
+
+def _keys(replies: Sequence[Reply], _query: Mapping[str, Any]) -> Reply:
+    """A key is used at any node."""
+
+    def later(one: Reply, other: Reply) -> Reply:
+        return max(one, other, key=lambda each: each["last_used_at"] or 0)
+
+    keys = in_order(_best((one for each in replies for one in each["keys"]), ("id",), later), ("id",))
+    return {"keys": keys, "count": len(keys), "since": max(each["since"] for each in replies)}
 
 
 def _stats(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
@@ -307,5 +317,6 @@ MERGES: Mapping[str, Merge] = {
     "describe_trace": _trace,
     "where_is_key": _latest,
     "read_audit": _audit,
+    "list_keys": _keys,
     "stats": _stats,
 }

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from goqueue.doors.http.errors import UNSUPPORTED_MEDIA_TYPE
 from goqueue.doors.http.field_words import describe_fields
+from goqueue.doors.http.operation import Route
+from goqueue.model.access import OPEN
 from goqueue.wire.rest.common import ErrorReply
 from goqueue.wire.rest.operation import JSON, Operation
 
@@ -29,13 +31,26 @@ MEANINGS = {
     503: "Not now; try again later",
     504: "Not done in time; it may be done later all the same",
 }
+SCHEMES: dict[str, dict[str, Any]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key (gqk_...), or a token of the issuer"},
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+    "basic": {"type": "http", "scheme": "basic", "description": "A user, or the id and the secret of a key"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "__Host-gq",
+        "description": "Of a browser: POST /session sets it. What is not GET needs X-GoQueue-CSRF too",
+    },
+}
+"""One of them; or none, where a node is open to everybody."""
 ALWAYS = (400, 403, 421, 429, 503, 504)
 MODELS = "goqueue.wire.rest."
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
-def document(operations: Iterable[Operation[Any]], version: str) -> dict[str, Any]:
-    chosen = list(operations)
+def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+    listed = list(routes)
+    chosen = [each.operation for each in listed]
     types: list[Any] = [ErrorReply, *{operation.error_type for operation in chosen}]
     for operation in chosen:
         types += [kind for kind in (operation.body_type, operation.path_type, operation.query_type) if kind]
@@ -47,10 +62,12 @@ def document(operations: Iterable[Operation[Any]], version: str) -> dict[str, An
             describe_fields(struct, components[struct.__name__]["properties"])
     paths: dict[str, dict[str, Any]] = {}
     parameters: set[str] = set()
-    for operation in chosen:
+    for route in listed:
+        operation = route.operation
         for kind in (operation.path_type, operation.query_type):
             parameters |= {kind.__name__} if kind else set()
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, by_type, components)
+        said = _operation(operation, by_type, components) | _needs(route)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = said
     for name in parameters:  # they are told where they are used
         components.pop(name, None)
     return {
@@ -64,8 +81,17 @@ def document(operations: Iterable[Operation[Any]], version: str) -> dict[str, An
         "servers": [{"url": "/v1"}, {"url": "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in chosen)],
         "paths": paths,
-        "components": {"schemas": components},
+        "security": [{name: []} for name in SCHEMES] + [{}],
+        "components": {"schemas": components, "securitySchemes": SCHEMES},
     }
+
+
+def _needs(route: Route) -> dict[str, Any]:
+    """What its client must be allowed: of each kind of name, the operations of a rule."""
+    if route.permission is OPEN:
+        return {"security": []}
+    said = {str(kind): [each.name.lower() for each in needed] for kind, needed in route.permission.needs.items()}
+    return {"x-permission": said}
 
 
 def _structs(base: type[Struct]) -> Iterator[type[Struct]]:

@@ -26,7 +26,7 @@ from goqueue.model.quotas import CONSUMED, PRODUCED, QuotaKey
 from goqueue.model.secret import Secret
 from goqueue.ports.dice import random_uuid
 from goqueue.telemetry.logs import get_logger
-from goqueue.wire.asgi import ACCESS, ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
+from goqueue.wire.asgi import ACCESS, ASKED_AS, ENDS_WITH_CLIENT, SEAT, TURN, Receive, Scope, Send
 from goqueue.wire.forwarded import PRINCIPAL, VIA
 from goqueue.wire.message_counts import messages_in
 from goqueue.wire.sqs.errors import SqsError
@@ -159,7 +159,7 @@ class SqsApp:
             return await handle()
         queue = getattr(request, "queue_name", None) or getattr(request, "queue_url", None) or ""
         host = (scope.get("client") or ("",))[0]
-        return await audit.carry_out(access.asked(host, "sqs", action, str(queue)), handle)
+        return await audit.carry_out(access.asked(host, "sqs", action, str(queue)), handle, scope.get(ASKED_AS, ""))
 
     def _charge(self, access: Access, action: str, scope: Scope, body: bytes, request: Any) -> Allowance | None:
         """By what it is limited. QuotaExceeded: not now."""

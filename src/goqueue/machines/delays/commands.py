@@ -125,10 +125,13 @@ class StoreRecurring(Command["RecurringReply"], frozen=True):
     body: bytes
     is_held: bool = False
     """It does not run before ReleaseRecurring: nobody knows yet that it lives here."""
+    owner: str = ""
+    owner_host: str = ""
 
 
 class HoldRecurring(Command["RecurringReply"], frozen=True):
-    """It does not run before ReleaseRecurring: the metadata does not say that it lives here."""
+    """It does not run before ReleaseRecurring: the metadata does not say that it lives here, or whoever has stored it
+    may not write to its topic any more."""
 
     name: str
 
@@ -158,6 +161,8 @@ class FoundRecurring(NamedTuple):
     partition: int
     ledger_offset: int
     """Where its body lies."""
+    owner: str = ""
+    owner_host: str = ""
 
 
 class DelayMeasure(NamedTuple):

@@ -211,6 +211,10 @@ class RecurringStored(Fact, frozen=True, array_like=True, tag="RecurringStored")
     timezone: str
     next_ms: int
     body: bytes
+    owner: str = ""
+    """Who has stored it, as nodes tell each other; empty: before this was kept, or nobody in particular."""
+    owner_host: str = ""
+    """From where, if there were rules about addresses."""
 
     def key(self) -> bytes:
         return number_key(RECURRING_KIND, self.number)
@@ -277,6 +281,8 @@ class RecurringKept(Fact, frozen=True, array_like=True, tag="RecurringKept"):
     last_ms: int
     ledger_offset: int
     is_stopped: bool
+    owner: str = ""
+    owner_host: str = ""
 
     def key(self) -> bytes:
         return number_key(RECURRING_KIND, self.number)

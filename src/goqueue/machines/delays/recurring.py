@@ -83,6 +83,8 @@ class Recurrings:
                 each.last_ms,
                 each.stored.partition,
                 each.ledger_offset,
+                each.stored.owner,
+                each.stored.owner_host,
             )
             for name, each in sorted(self._by_name.items())
         ]
@@ -114,6 +116,8 @@ class Recurrings:
                 each.last_ms,
                 each.ledger_offset,
                 each.is_stopped,
+                stored.owner,
+                stored.owner_host,
             )
 
     # Decisions
@@ -137,6 +141,8 @@ class Recurrings:
             command.timezone,
             next_ms,
             command.body,
+            command.owner,
+            command.owner_host,
         )
         held = [RecurringHeld(stored.number)] if command.is_held else []
         return [*self._facts_of_end(name), stored, *held], RecurringReply(Code.NONE, next_ms=next_ms)
@@ -195,6 +201,8 @@ class Recurrings:
                 fact.timezone,
                 fact.next_ms,
                 b"",
+                fact.owner,
+                fact.owner_host,
             )
         )
         each = self._by_number[fact.number]

@@ -100,12 +100,19 @@ class KeyFacts(Reply):
     is_bootstrap: Annotated[bool, Meta(description="Whether it ends when there is an admin that lasts")]
     metadata: dict[str, str]
     for_sqs: Annotated[bool, Meta(description="Whether AWS SDKs can sign with it: its id and the part behind the id")]
+    last_used_at: Annotated[
+        int | None,
+        Meta(description="When it was last shown, in milliseconds since 1970; null: not since `since` of the list"),
+    ]
     key: Annotated[str | UnsetType, Meta(description="The key itself; told once")] = UNSET
 
 
 class Keys(Reply):
     keys: Annotated[list[KeyFacts], Meta(description="By id")]
     count: Count
+    since: Annotated[
+        int, Meta(description="From when on uses are known, in milliseconds since 1970: the latest start of a node")
+    ]
 
 
 class RulePath(Query):

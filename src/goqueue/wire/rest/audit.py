@@ -19,7 +19,7 @@ class AuditQuery(Query):
 
 
 class AuditEntry(Reply):
-    offset: int
+    offset: Annotated[int, Meta(description="In the trail of its node; to a tenant a number without an order")]
     at_ms: Annotated[int, Meta(description="Milliseconds since 1970")]
     node: int
     tenant: Annotated[str, Meta(description="Whose it is: of who asked, or that they acted for")]
@@ -39,13 +39,17 @@ class AuditEntry(Reply):
     count: Annotated[int, Meta(description="How often in a minute; of changes always 1")]
     change: Annotated[int, Meta(description="Of an outcome: the offset at which the change began; else -1")]
     fields: Annotated[list[str], Meta(description="Names of what was changed")]
+    request_id: Annotated[
+        str, Meta(description="Of a change over HTTP or SQS: the X-Request-ID that its client was told; else empty")
+    ]
     hash_ok: Annotated[bool, Meta(description="Whether it has the hash of the record before it")]
 
 
 class NodeTrail(Reply):
     node: int
-    start_offset: Annotated[int, Meta(description="Of the oldest that is kept")]
-    end_offset: Annotated[int, Meta(description="Behind the newest")]
+    start_offset: Annotated[int, Meta(description="Of the oldest that is kept; 0, to a tenant")]
+    end_offset: Annotated[int, Meta(description="Behind the newest; to a tenant the same as `next_offset`")]
+    next_offset: Annotated[int, Meta(description="As `offset`, with `node`, it gives those that come after these")]
 
 
 class AuditTrail(Reply):

@@ -12,10 +12,10 @@ from goqueue.broker.gate import Gate
 from goqueue.doors.http.app import HttpApp
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.postman import example
+from goqueue.doors.http.routes.table import ROUTES
 from goqueue.doors.sqs.app import TARGET, SqsApp
 from goqueue.model.access import Rights
 from goqueue.testing import MemoryBroker
-from goqueue.wire.rest.operations.table import OPERATIONS
 from tests.unit.testing.loops import turn
 
 TOPIC, GROUP = "orders", "workers"
@@ -41,7 +41,7 @@ class Answered(NamedTuple):
 
 def samples() -> dict[str, Asked]:
     """By the names of the operations; whatever may wait waits for nothing."""
-    told = document(OPERATIONS, "1")
+    told = document(ROUTES, "1")
     schemas = told["components"]["schemas"]
     found = {}
     for path, methods in told["paths"].items():

@@ -9,6 +9,7 @@ import pytest
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.openapi import document
 from goqueue.doors.http.operation import Handlers, Text, WithStatus
+from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
 from goqueue.wire.rest.operations.table import OPERATIONS
 from goqueue.wire.rest.operations.topics import DESCRIBE_TOPIC
@@ -17,10 +18,23 @@ from tests.unit.doors.http.door_client import Client, served
 
 
 def test_every_operation_has_a_name_and_a_summary_of_its_own() -> None:
-    told = [each for path in document(OPERATIONS, "1")["paths"].values() for each in path.values()]
+    told = [each for path in document(ROUTES, "1")["paths"].values() for each in path.values()]
     assert len(told) == len(OPERATIONS)
     for field in ("operationId", "summary"):
         assert [name for name, count in Counter(each[field] for each in told).items() if count > 1 or not name] == []
+
+
+def test_the_document_says_what_an_operation_needs_and_how_to_show_who_asks() -> None:
+    told = document(ROUTES, "1")
+    schemes = told["components"]["securitySchemes"]
+    assert told["security"] == [*({name: []} for name in schemes), {}], "a node may be open to everybody"
+    said = {each["operationId"]: each for path in told["paths"].values() for each in path.values()}
+    assert said["publish"]["x-permission"] == {"topic": ["write", "create"]}
+    assert said["read_audit"]["x-permission"] == {"cluster": ["alter"]}
+    assert (said["health"]["security"], "x-permission" in said["health"]) == ([], False)
+    for route in ROUTES:
+        one = said[route.operation.name]
+        assert ("x-permission" in one) == (route.permission is not OPEN) == ("security" not in one), one
 
 
 async def _as_the_table_says(call: Call, path: TopicPath) -> TopicDetails | WithStatus:

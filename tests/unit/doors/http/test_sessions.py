@@ -99,6 +99,33 @@ async def test_what_is_not_get_needs_the_token_of_the_session_and_an_origin_of_t
 
 
 @in_door
+async def test_what_takes_by_a_get_was_meant_by_a_page_of_this_node(door: Door) -> None:
+    """A link in a mail comes with the cookie, as if the person had typed it; old browsers say nothing of pages."""
+    await door.as_admin("POST", "/topics", name="orders")
+    await door.as_admin("POST", "/topics/orders/messages", messages=[{"value": "first"}])
+    await door.as_admin("PATCH", "/admin/users/alice", roles=["admin"])
+    csrf = {"x-goqueue-csrf": (await door.log_in()).json()["csrf_token"]}
+    joined = await door.ask(
+        "POST", "/groups/g/join", {"origin": ORIGIN, **csrf}, {"client_id": "app", "topics": ["orders"]}
+    )
+    poll = f"/groups/g/poll?member_id={joined.json()['member_id']}"
+    site = "sec-fetch-site"
+    for said in ({}, {site: "none"}, {"x-goqueue-csrf": "other"}):
+        reply = await door.ask("GET", poll, said)
+        assert (reply.status_code, reply.json()["code"]) == (403, "CSRF_TOKEN_NEEDED"), said
+    for said in ({site: "same-site"}, {site: "cross-site"}, {"origin": "https://evil.example", **csrf}):
+        reply = await door.ask("GET", poll, said)
+        assert (reply.status_code, reply.json()["code"]) == (403, "FOREIGN_ORIGIN"), said
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    reply = await door.ask("GET", poll, {**link, **csrf})
+    assert (reply.status_code, reply.json()["code"]) == (403, "FOREIGN_ORIGIN")
+    (message,) = (await door.ask("GET", poll, {site: "same-origin"})).json()["messages"]
+    assert message["value"] == "first", "nobody has taken it before"
+    assert (await door.ask("GET", poll, csrf)).status_code == 200
+    assert (await door.ask("GET", poll, {"x-api-key": door.key})).status_code == 200, "a key needs no token"
+
+
+@in_door
 async def test_the_token_of_another_session_is_of_no_use(door: Door) -> None:
     csrf = (await door.log_in()).json()["csrf_token"]
     assert (await door.log_in()).json()["csrf_token"] != csrf

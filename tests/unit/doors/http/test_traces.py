@@ -386,6 +386,6 @@ async def test_stream_groups_say_how_far_they_are(client: Client) -> None:
 @pytest.mark.parametrize("path", ["/traces", "/traces/{id}", "/traces/search", "/traces/stats"])
 def test_the_routes_are_in_the_document(path: str) -> None:
     from goqueue.doors.http.openapi import document
-    from goqueue.wire.rest.operations.table import OPERATIONS
+    from goqueue.doors.http.routes.table import ROUTES
 
-    assert "get" in json.loads(json.dumps(document(OPERATIONS, "1")))["paths"][path]
+    assert "get" in json.loads(json.dumps(document(ROUTES, "1")))["paths"][path]

@@ -70,8 +70,9 @@ async def create_key(call: Call, body: NewKey) -> KeyFacts:
 
 @accounts.handles(operations.LIST_KEYS, DESCRIBES_CLUSTER)
 async def list_keys(call: Call) -> Keys:
-    known = call.broker.accounts.image.keys
-    return Keys(keys=[_key_facts(known[key_id]) for key_id in sorted(known)], count=len(known))
+    known, uses = call.broker.accounts.image.keys, call.broker.accounts.key_uses
+    told = [_key_facts(known[key_id], last_used_ms=uses.last_ms(key_id)) for key_id in sorted(known)]
+    return Keys(keys=told, count=len(told), since=uses.since_ms)
 
 
 @accounts.handles(operations.ROTATE_KEY, MANAGES_ACCESS)
@@ -119,7 +120,7 @@ def _user_facts(user: User) -> UserFacts:
     )
 
 
-def _key_facts(key: ApiKey, text: str = "") -> KeyFacts:
+def _key_facts(key: ApiKey, text: str = "", last_used_ms: int | None = None) -> KeyFacts:
     return KeyFacts(
         id=key.key_id,
         principal=key.principal,
@@ -132,5 +133,6 @@ def _key_facts(key: ApiKey, text: str = "") -> KeyFacts:
         is_bootstrap=key.is_bootstrap,
         metadata=key.metadata,
         for_sqs=key.is_for_sqs,
+        last_used_at=last_used_ms,
         key=text or UNSET,
     )

@@ -16,7 +16,7 @@ async def read_audit(call: Call, query: AuditQuery) -> AuditTrail:
     trail = call.broker.audit
     if trail is None:
         raise HttpError(NOT_FOUND, "NO_AUDIT", "this node is open to everybody: it has no audit trail")
-    start, end, found = await trail.page(
+    start, end, following, found = await trail.page(
         query.offset, query.limit, lambda record: query.principal in (None, record.principal)
     )
     entries = [_entry(each) for each in found]
@@ -27,7 +27,7 @@ async def read_audit(call: Call, query: AuditQuery) -> AuditTrail:
         count=len(entries),
         start_offset=start,
         end_offset=end,
-        trails=[NodeTrail(node=me, start_offset=start, end_offset=end)],
+        trails=[NodeTrail(node=me, start_offset=start, end_offset=end, next_offset=following)],
         not_answered=others,  # what the others say is added to this
     )
 
@@ -49,5 +49,6 @@ def _entry(kept: Recorded) -> AuditEntry:
         count=record.count,
         change=record.change,
         fields=list(record.fields),
+        request_id=record.request_id,
         hash_ok=kept.is_chained,
     )

@@ -26,9 +26,8 @@ async def store_schedule(call: Call, path: SchedulePath, body: NewSchedule) -> S
         headers=[(name, None if value is None else value.encode()) for name, value in (body.headers or {}).items()],
         lane=lane_of(body.priority),
     )
-    wanted = Recurring(
-        path.name, body.topic, body.cron, message.value, message.key, message.all_headers(), body.timezone
-    )
+    content = message.value, message.key, message.all_headers()
+    wanted = Recurring(path.name, body.topic, body.cron, *content, body.timezone, call.principal, call.host)
     await call.order(partial(call.broker.recurring.store, wanted))
     return _with_content(call, _found(call, path.name))
 

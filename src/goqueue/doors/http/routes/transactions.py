@@ -7,7 +7,12 @@ from goqueue.doors.http.as_json import record_of
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
-from goqueue.doors.http.permissions import DESCRIBES_TRANSACTIONS, PUBLISHES_IN_TRANSACTION, WRITES_TRANSACTION
+from goqueue.doors.http.permissions import (
+    DESCRIBES_TRANSACTIONS,
+    JOINS_TRANSACTION,
+    PUBLISHES_IN_TRANSACTION,
+    WRITES_TRANSACTION,
+)
 from goqueue.machines.transactions.facts import TransactionChanged
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
@@ -114,7 +119,7 @@ async def publish_in_transaction(call: Call, body: rest.TransactionPublish) -> r
     )
 
 
-@transactions.handles(operations.ADD_PARTITION, PUBLISHES_IN_TRANSACTION)
+@transactions.handles(operations.ADD_PARTITION, JOINS_TRANSACTION)
 async def add_partition(call: Call, body: rest.AddPartition) -> rest.PartitionAdded:
     if body.partition >= call.topic(body.topic).partitions:
         raise HttpError(

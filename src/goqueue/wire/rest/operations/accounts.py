@@ -1,6 +1,6 @@
 """Operations on users, API keys and rules."""
 
-from goqueue.wire.home import HERE
+from goqueue.wire.home import EVERYWHERE, HERE
 from goqueue.wire.rest import accounts
 from goqueue.wire.rest.operation import Resource
 
@@ -55,7 +55,7 @@ CREATE_KEY = ACCOUNTS.add(
 )
 
 LIST_KEYS = ACCOUNTS.add(
-    "list_keys", "GET /admin/keys", accounts.Keys, "All API keys, without what is secret.", home=HERE
+    "list_keys", "GET /admin/keys", accounts.Keys, "All API keys, without what is secret.", home=EVERYWHERE
 )
 
 ROTATE_KEY = ACCOUNTS.add(
