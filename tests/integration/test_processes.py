@@ -53,10 +53,12 @@ class Processes(Node):
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    running = Processes(tmp_path).start()
-    assert isinstance(running, Processes)
-    yield running
-    running.clean_up()
+    running = Processes(tmp_path)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.clean_up()
 
 
 def ends(node: Processes, topic: str) -> dict[tuple[str, int], int]:
@@ -149,6 +151,18 @@ def test_after_kill_9_of_a_member_under_load_nothing_acknowledged_is_lost(proces
     assert history.faults(Confluent.read(processes.addresses, ends(processes, "loaded"))) == []
 
 
+def test_a_member_that_is_stopped_by_a_signal_is_started_again_and_has_everything(processes: Processes) -> None:
+    create_topic(processes.address, "orders", PARTITIONS)
+    sent = {"messages": [{"value": str(number)} for number in range(20)]}
+    assert httpx.post(f"{processes.url}/topics/orders/messages", json=sent).status_code == 200
+    before = processes.pids
+    os.kill(before[1], signal.SIGSTOP)
+    wait_until(lambda: processes.pids[1] != before[1], "the restart of member 2")
+    assert processes.pids[0] == before[0]
+    assert not is_alive(before[1])
+    assert {value.decode() for value in read_all(processes)} == {str(number) for number in range(20)}
+
+
 @pytest.mark.second_layer
 def test_after_kill_9_of_the_supervisor_its_members_end_and_a_start_has_everything(processes: Processes) -> None:
     create_topic(processes.address, "kept", PARTITIONS)
@@ -186,8 +200,9 @@ def test_a_stop_ends_all_and_the_next_start_has_everything(processes: Processes)
 
 @pytest.mark.second_layer
 def test_a_closed_machine_has_one_first_key_that_all_members_take(tmp_path: Path) -> None:
-    closed = Processes(tmp_path, is_closed=True).start()
+    closed = Processes(tmp_path, is_closed=True)
     try:
+        closed.start()
         assert httpx.get(f"{closed.url}/topics").status_code == 401
         answers = [httpx.get(f"{closed.url}/topics", headers={"X-API-Key": closed.first_key}) for _ in range(10)]
         assert {each.status_code for each in answers} == {200}
