@@ -31,7 +31,8 @@ from goqueue.node.process import (
 from goqueue.node.processes.addresses import Addresses
 from goqueue.node.processes.child import Child
 from goqueue.node.processes.member import MemberStart
-from goqueue.node.processes.store_directory import StoreDirectory, members_of
+from goqueue.node.processes.member_names import members_of
+from goqueue.node.processes.store_directory import StoreDirectory
 from goqueue.node.settings import Settings
 from goqueue.node.values import Switch
 from goqueue.storage.compaction_process import compact_in_process
