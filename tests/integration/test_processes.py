@@ -53,10 +53,12 @@ class Processes(Node):
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    running = Processes(tmp_path).start()
-    assert isinstance(running, Processes)
-    yield running
-    running.clean_up()
+    running = Processes(tmp_path)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.clean_up()
 
 
 def ends(node: Processes, topic: str) -> dict[tuple[str, int], int]:
@@ -83,7 +85,7 @@ def test_every_api_serves_what_any_member_has(processes: Processes) -> None:
         assert httpx.post(f"{processes.url}/topics/orders/messages", json=sent).status_code == 200
     told = {f"kafka-{number}" for number in range(40)} | {f"http-{number}" for number in range(20)}
     assert {value.decode() for value in read_all(processes)} == told
-    assert received_over_http(processes) == told
+    assert received(processes, "orders", "all") == told
     for _ in range(6):  # whichever member is scraped
         page = httpx.get(f"{processes.url}/metrics").text
         assert set(re.findall(r'^process_open_fds\{node_id="(\d+)"\}', page, re.MULTILINE)) == {"1", "2"}
@@ -93,17 +95,6 @@ def test_every_api_serves_what_any_member_has(processes: Processes) -> None:
 def read_all(node: Processes) -> list[bytes]:
     found = ends(node, "orders")
     return [record.value or b"" for record in Confluent.read(node.addresses, found)]
-
-
-def received_over_http(node: Processes) -> set[str]:
-    got: set[str] = set()
-    wanted = {"group": "all", "max_messages": 10, "wait": "1s"}
-    while messages := httpx.post(f"{node.url}/topics/orders/receive", json=wanted).json()["messages"]:
-        got |= {each["value"] for each in messages}
-        for each in messages:  # on another connection than it was received on
-            settled = {"receipt_handle": each["receipt_handle"]}
-            httpx.post(f"{node.url}/messages/ack", json=settled).raise_for_status()
-    return got
 
 
 @pytest.mark.second_layer
@@ -149,6 +140,18 @@ def test_after_kill_9_of_a_member_under_load_nothing_acknowledged_is_lost(proces
     assert history.faults(Confluent.read(processes.addresses, ends(processes, "loaded"))) == []
 
 
+def test_a_member_that_is_stopped_by_a_signal_is_started_again_and_has_everything(processes: Processes) -> None:
+    create_topic(processes.address, "orders", PARTITIONS)
+    sent = {"messages": [{"value": str(number)} for number in range(20)]}
+    assert httpx.post(f"{processes.url}/topics/orders/messages", json=sent).status_code == 200
+    before = processes.pids
+    os.kill(before[1], signal.SIGSTOP)
+    wait_until(lambda: processes.pids[1] != before[1], "the restart of member 2")
+    assert processes.pids[0] == before[0]
+    assert not is_alive(before[1])
+    assert {value.decode() for value in read_all(processes)} == {str(number) for number in range(20)}
+
+
 @pytest.mark.second_layer
 def test_after_kill_9_of_the_supervisor_its_members_end_and_a_start_has_everything(processes: Processes) -> None:
     create_topic(processes.address, "kept", PARTITIONS)
@@ -186,14 +189,75 @@ def test_a_stop_ends_all_and_the_next_start_has_everything(processes: Processes)
 
 @pytest.mark.second_layer
 def test_a_closed_machine_has_one_first_key_that_all_members_take(tmp_path: Path) -> None:
-    closed = Processes(tmp_path, is_closed=True).start()
+    closed = Processes(tmp_path, is_closed=True)
     try:
+        closed.start()
         assert httpx.get(f"{closed.url}/topics").status_code == 401
         answers = [httpx.get(f"{closed.url}/topics", headers={"X-API-Key": closed.first_key}) for _ in range(10)]
         assert {each.status_code for each in answers} == {200}
         assert list(tmp_path.rglob("bootstrap.key")) == [tmp_path / "bootstrap.key"]
     finally:
         closed.clean_up()
+
+
+@pytest.mark.second_layer
+def test_a_directory_may_change_its_number_of_processes_and_keeps_everything(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    told: set[str] = set()
+    try:
+        node.start()
+        create_topic(node.address, "orders", PARTITIONS)
+        create_topic(node.address, "done", 2)
+        publish(node, "done", {"first"})
+        assert received(node, "done", "workers") == {"first"}
+        for turn, processes in enumerate((1, 3, 2, 1, 2)):
+            if turn:
+                node.stop()
+                node.arguments = ("--processes", str(processes))
+                node.start()
+            told |= publish(node, "orders", {f"{turn}-{number}" for number in range(8)})
+            consumed(node, "readers", 8)  # since it was committed elsewhere: neither more nor less
+            assert received(node, "orders", f"group-{turn}") == told
+            assert received(node, "done", "workers") == set()
+            partitions = httpx.get(f"{node.url}/cluster/partitions?topic=orders").json()["partitions"]
+            assert {each["leader"] for each in partitions} == set(range(1, processes + 1))
+            assert httpx.get(f"{node.url}/readyz").json()["status"] == "pass"
+    finally:
+        node.clean_up()
+
+
+def publish(node: Node, topic: str, values: set[str]) -> set[str]:
+    producer = ck.Producer({"bootstrap.servers": node.address, "enable.idempotence": True})
+    for number, value in enumerate(sorted(values)):
+        producer.produce(topic, value.encode(), key=b"%d" % number)
+    assert producer.flush(DEADLINE_S) == 0
+    return values
+
+
+def consumed(node: Node, group: str, count: int) -> None:
+    """By a group that goes on where it was."""
+    settings = {"bootstrap.servers": node.address, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = ck.Consumer({**settings, "enable.auto.commit": False})
+    try:
+        consumer.subscribe(["orders"])
+        got = [each for each in consumer.consume(count, DEADLINE_S) if each.error() is None]
+        assert len(got) == count
+        consumer.commit(asynchronous=False)
+        assert consumer.consume(1, 0.2) == []
+    finally:
+        consumer.close()
+
+
+def received(node: Node, topic: str, group: str) -> set[str]:
+    """And acknowledged."""
+    got: set[str] = set()
+    wanted = {"group": group, "max_messages": 10, "wait": "1s"}
+    while messages := httpx.post(f"{node.url}/topics/{topic}/receive", json=wanted).json()["messages"]:
+        got |= {each["value"] for each in messages}
+        for each in messages:
+            settled = {"receipt_handle": each["receipt_handle"]}
+            httpx.post(f"{node.url}/messages/ack", json=settled).raise_for_status()
+    return got
 
 
 def refused(directory: Path, *arguments: str) -> str:
@@ -205,14 +269,12 @@ def refused(directory: Path, *arguments: str) -> str:
 
 
 @pytest.mark.second_layer
-def test_a_directory_that_was_made_with_another_number_of_processes_is_refused_in_words(tmp_path: Path) -> None:
-    (tmp_path / "several").mkdir()
-    several = Processes(tmp_path / "several").start()
-    words = refused(several.data_dir, "--processes", "2")
-    assert re.search(r"lock is held by pid \d+", words), words
-    several.stop()
-    assert "belongs to 2 processes: start it with --processes 2" in refused(several.data_dir)
-    (tmp_path / "alone").mkdir()
-    alone = Node(tmp_path / "alone").start()
-    alone.stop()
-    assert "belongs to one process: start it without --processes" in refused(alone.data_dir, "--processes", "2")
+def test_a_directory_that_others_have_is_refused_in_words(tmp_path: Path) -> None:
+    several = Processes(tmp_path)
+    try:
+        several.start()
+        words = refused(several.data_dir, "--processes", "2")
+        assert re.search(r"lock is held by pid \d+", words), words
+        assert re.search(r"lock is held by pid \d+", refused(several.data_dir))
+    finally:
+        several.clean_up()

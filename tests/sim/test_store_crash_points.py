@@ -9,7 +9,7 @@ import pytest
 from goqueue.cluster.etcd.port import KeyCompare, KeyPut, Range, Txn
 from goqueue.cluster.local.shared_store import SharedStore
 from goqueue.machines.entries import ENTRY_FACTS, Entries
-from goqueue.node.processes.store_directory import KIND, STORE
+from goqueue.node.processes.member_names import KIND, STORE
 from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.runtime.aside import Done, Work
 from goqueue.runtime.coordinator import Coordinator

@@ -8,7 +8,7 @@ from goqueue.model.errors import GoQueueError, NewerFormat, NoDataDirectory
 from goqueue.model.names import LEDGER_PREFIX, is_topic_name
 from goqueue.node.bootstrap import RESET_NAME
 from goqueue.node.metadata_check import METADATA, metadata_fault
-from goqueue.node.processes.store_directory import STORE, member_directory, members_of
+from goqueue.node.processes.member_names import STORE, member_directory, members_of
 from goqueue.node.repair import Repair, repair
 from goqueue.ports.dice import system_dice
 from goqueue.records.log_files import LOGS_NAME

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -25,9 +26,10 @@ from goqueue.node.freed_memory import keep_freed_memory
 from goqueue.node.listeners import Exposed, exposed, plans, refusal
 from goqueue.node.node import Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
-from goqueue.node.processes.store_directory import refuse_members
+from goqueue.node.processes.store_directory import become_one, refuse_members
 from goqueue.node.settings import Settings
 from goqueue.node.values import Switch
+from goqueue.ports.dice import system_dice
 from goqueue.ports.tls import BadCertificate
 from goqueue.records.native import load_codec
 from goqueue.storage.compaction_process import compact_in_process
@@ -74,7 +76,10 @@ async def _serve(settings: Settings) -> None:
     open_to_others = await may_be_opened(settings)
     disk = RealDisk(settings.data_dir)
     with failing_start(settings.data_dir):
-        refuse_members(disk)
+        if settings.is_clustered:
+            refuse_members(disk)
+        else:
+            await become_one(disk, settings.cluster_name, system_dice(), round(time.time() * 1000))
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, disk, compact=compact, first=FirstAdmin(take_bootstrap_key()))
     warning = asyncio.create_task(keep_warning(open_to_others))

@@ -75,11 +75,13 @@ def inspect(disk: Disk, directory: str) -> Inspection:
     return found
 
 
-def batches(disk: Disk, directory: str, offset: int) -> Iterator[Batch]:
-    """All that can be read from `offset` on."""
+def batches(disk: Disk, directory: str, offset: int, damage: list[Damage] | None = None) -> Iterator[Batch]:
+    """All that can be read from `offset` on. `damage`: gets what cannot, when all was read."""
     names = disk.list(directory)
     for segment in _segments(disk, directory, names, _state(disk, directory), known_end(disk, directory, names)):
         yield from (batch for batch in segment.batches() if batch.base_offset >= offset)
+        if damage is not None and segment.next_offset > offset:
+            damage += segment.damage.values()
 
 
 def _segments(disk: Disk, directory: str, names: list[str], state: LogState | None, reached: int) -> Iterator[Segment]:

@@ -22,6 +22,23 @@ import os, signal
 os.write(1, b'{"first_key": null}\\n')
 signal.pause()
 """
+STUCK = """
+import asyncio, os, signal, socket, sys, threading
+from goqueue.cluster.local.client import LocalStoreClient
+from goqueue.node.processes import member
+
+def where_it_is_stuck():
+    signal.pause()
+
+async def serve():
+    await LocalStoreClient.connect(socket.socket(fileno=int(sys.argv[1])))
+    member._read(int.from_bytes(member._read(member.LENGTH_BYTES), "big"))
+    threading.Thread(target=member._listen, args=(asyncio.get_running_loop(), {}), daemon=True).start()
+    os.write(1, b'{"first_key": null}\\n')
+    where_it_is_stuck()
+
+asyncio.run(serve())
+"""
 FAR_S = 60.0
 
 
@@ -94,5 +111,53 @@ def test_a_member_that_the_system_has_no_room_for_is_tried_again(settings: Setti
         stop.set()
         async with asyncio.timeout(FAR_S):
             await running
+
+    asyncio.run(scenario())
+
+
+def test_a_member_whose_loop_is_stuck_says_where_and_is_started_again(
+    settings: Settings, member: Member, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(children, "COMMAND", STUCK)
+    monkeypatch.setattr(children, "LOOK_S", 0.01)
+    monkeypatch.setattr(children, "LAST_WORDS_S", FAR_S)
+
+    async def scenario() -> None:
+        stop, is_back, starts = asyncio.Event(), asyncio.Event(), 0
+
+        def started() -> None:
+            nonlocal starts
+            starts += 1
+            if starts == 2:
+                is_back.set()
+
+        member.started = started
+        supervisor = Supervisor(settings, [member])
+        supervisor._announce = lambda: None  # type: ignore[method-assign]  # it has no address
+        running = asyncio.create_task(supervisor.run(stop))
+        waiting = asyncio.create_task(is_back.wait())
+        async with asyncio.timeout(FAR_S):
+            await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+        assert is_back.is_set()
+        member.kill()
+        stop.set()
+        async with asyncio.timeout(FAR_S):
+            await running
+
+    asyncio.run(scenario())
+    assert "where_it_is_stuck" in capfd.readouterr().err
+
+
+def test_a_member_that_is_heard_of_is_not_stuck(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "LOOK_S", 0)
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(member.wait_stuck())
+        for _ in range(20 * children.SILENT_LOOKS_MAX):
+            member._heard()
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        async with asyncio.timeout(FAR_S):
+            await waiting  # nobody hears of it any more
 
     asyncio.run(scenario())

@@ -23,6 +23,7 @@ from goqueue.cluster.etcd.port import (
     Txn,
 )
 from goqueue.cluster.local.messages import (
+    Alive,
     Answer,
     Asked,
     AskGrant,
@@ -42,6 +43,8 @@ from goqueue.cluster.local.messages import (
 
 DEADLINE_S = 2.0
 """After which nobody waits for an answer. What was asked may still be done."""
+ALIVE_S = 0.5
+"""How often the store hears that the loop of this member runs."""
 UNDER_WAY_MAX = 10_000
 UNSENT_BYTES_MAX = 64 << 20
 """A store that reads nothing is asked nothing more: what nobody waits for any more is still on its way to it."""
@@ -60,6 +63,7 @@ class LocalStoreClient(asyncio.Protocol):
         self._waiting: dict[int, tuple[OnAnswer, asyncio.TimerHandle]] = {}
         self._watches: dict[int, tuple[OnKeys, OnFault]] = {}
         self._is_closed = False
+        self._alive: asyncio.TimerHandle | None = None
         self.on_lost: Callable[[], None] = lambda: None
         """Called when the store has cut the connection: there is no other."""
 
@@ -114,6 +118,8 @@ class LocalStoreClient(asyncio.Protocol):
             timer.cancel()
         self._waiting.clear()
         self._watches.clear()
+        if self._alive is not None:
+            self._alive.cancel()
         if self._transport is not None:
             self._transport.close()
 
@@ -141,6 +147,11 @@ class LocalStoreClient(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(framed(asked))
 
+    def _say_alive(self) -> None:
+        if self._transport is not None and not self._is_closed:
+            self._send(Alive())
+            self._alive = self._loop.call_later(ALIVE_S, self._say_alive)
+
     def _refuse(self, answer: Faulty, on_answer: OnAnswer) -> None:
         if not self._is_closed:
             on_answer(answer)
@@ -153,6 +164,7 @@ class LocalStoreClient(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # of another class in uvloop
+        self._say_alive()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the shape of a protocol
         self._transport = None

@@ -53,7 +53,13 @@ class AskRenew(msgspec.Struct, array_like=True, tag=7):
     lease: int
 
 
-Asked = AskTxn | AskList | AskWatch | EndWatch | AskGrant | AskRevoke | AskRenew
+class Alive(msgspec.Struct, array_like=True, tag=8):
+    """The loop of this member runs. Nobody answers."""
+
+    number: int = 0
+
+
+Asked = AskTxn | AskList | AskWatch | EndWatch | AskGrant | AskRevoke | AskRenew | Alive
 
 
 class TxnDone(msgspec.Struct, array_like=True, tag=1):

@@ -7,6 +7,7 @@ from typing import cast
 
 from goqueue.cluster.etcd.port import Etcd, EtcdCompacted, EtcdFault, KeyValue, Range, Txn
 from goqueue.cluster.local.messages import (
+    Alive,
     Answer,
     Asked,
     AskGrant,
@@ -34,9 +35,11 @@ events = get_logger("store")
 class StoreConnection(asyncio.Protocol):
     """What a member watches ends with its connection. Its leases end when its process has: see `revoke_all`."""
 
-    def __init__(self, store: Etcd, who: str) -> None:
+    def __init__(self, store: Etcd, who: str, on_alive: Callable[[], None] = lambda: None) -> None:
+        """`on_alive`: called when the member says that its loop runs."""
         self._store = store
         self._who = who
+        self._on_alive = on_alive
         self._frames = Frames(Asked)
         self._transport: asyncio.Transport | None = None
         self._ends: dict[int, Callable[[], None]] = {}
@@ -76,6 +79,8 @@ class StoreConnection(asyncio.Protocol):
             case EndWatch():
                 if (end := self._ends.pop(number, None)) is not None:
                     end()
+            case Alive():
+                self._on_alive()
             case AskGrant():
                 store.grant(asked.ttl_s, partial(self._granted, number))
             case AskRevoke():

@@ -5,9 +5,9 @@ Leases are not stored. They belong to processes that end with the supervisor, so
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, takewhile
 
 from goqueue.cluster.etcd.port import (
     EtcdCompacted,
@@ -203,12 +203,17 @@ class SharedStore:
         if watch.revision <= self._kept_from and watch.revision <= self._revision:
             self._lose(watch)
             return
-        changed = [each for at, some in self._history if at >= watch.revision for each in some]
+        found = [each for each in self._since(watch.revision) if each.key.startswith(watch.prefix)]
         watch.revision = max(watch.revision, self._revision + 1)
-        found = [each for each in changed if each.key.startswith(watch.prefix)]
         if found or not watch.is_told:
             watch.is_told = True
             watch.on_keys(self._revision, found)
+
+    def _since(self, revision: int) -> Iterator[KeyValue]:
+        """From the newest backwards: nearly all watches know all but the last change."""
+        missed = takewhile(lambda kept: kept[0] >= revision, reversed(self._history))
+        for _, changed in reversed(list(missed)):
+            yield from changed
 
     def _lose(self, watch: "_Watch") -> None:
         self._end_watch(watch)

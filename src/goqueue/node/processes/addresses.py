@@ -14,7 +14,7 @@ from pathlib import Path
 from goqueue.model.listener import Api
 from goqueue.node.doors import opening
 from goqueue.node.listener_values import ListenerSetting
-from goqueue.node.processes.store_directory import member_directory
+from goqueue.node.processes.member_names import member_directory
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 

@@ -11,11 +11,17 @@ from typing import Any
 
 from goqueue.cluster.etcd.port import Etcd
 from goqueue.cluster.local.server import StoreConnection
-from goqueue.node.processes.member import CERTIFICATES, STOP, MemberStart
+from goqueue.node.processes.member import CERTIFICATES, STOP, STUCK, MemberStart
 
 COMMAND = "import sys; from goqueue.node.processes.member import main; sys.exit(main())"
 SOCKETS = 2
 """To the store, and to the store for renewals."""
+LOOK_S = 1.0
+SILENT_LOOKS_MAX = 15
+"""A member whose loop was not heard of at so many looks is stuck. Looks are counted, and not seconds: a supervisor that
+stood still itself has heard of nobody."""
+LAST_WORDS_S = 1.0
+"""A stuck member has so long to say where it is stuck."""
 
 
 class Child:
@@ -27,6 +33,7 @@ class Child:
         self._store = store
         self._process: asyncio.subprocess.Process | None = None
         self._connections: list[StoreConnection] = []
+        self._is_heard = True
 
     @property
     def pid(self) -> int:
@@ -62,10 +69,13 @@ class Child:
         """The member's end of a connection to the store."""
         here, there = socket.socketpair()
         here.setblocking(False)
-        connection = StoreConnection(self._store, str(self.number))
+        connection = StoreConnection(self._store, str(self.number), self._heard)
         await asyncio.get_running_loop().create_unix_connection(lambda: connection, sock=here)
         self._connections.append(connection)
         return there
+
+    def _heard(self) -> None:
+        self._is_heard = True
 
     async def wait_ready(self) -> str:
         """Until it serves; else why it does not, in its own words or by how it ended."""
@@ -90,6 +100,20 @@ class Child:
             connection.close()
         self._connections.clear()
         return f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+
+    async def wait_stuck(self) -> None:
+        """Until its loop does not run any more; for one that serves. While it opens its logs, nobody hears of it."""
+        self._is_heard, silent = True, 0
+        while silent < SILENT_LOOKS_MAX:
+            silent = 0 if self._is_heard else silent + 1
+            self._is_heard = False
+            await asyncio.sleep(LOOK_S)
+
+    async def end_stuck(self) -> None:
+        """It says where it is stuck, if any of its threads can. One that was stopped (SIGSTOP) cannot."""
+        self._write(STUCK)
+        await asyncio.sleep(LAST_WORDS_S)
+        self.kill()
 
     def stop(self) -> None:
         """In order. The signal itself may have come to it already, from whoever stops the whole service."""

@@ -5,6 +5,7 @@ Its arguments are the numbers of two sockets: to the store, and to the store for
 """
 
 import asyncio
+import faulthandler
 import json
 import os
 import pickle
@@ -32,9 +33,9 @@ from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
 from goqueue.telemetry.logs import configure_logs, get_logger
 
-STOP, CERTIFICATES = b"s", b"h"
+STOP, CERTIFICATES, STUCK = b"s", b"h", b"t"
 LENGTH_BYTES = 4
-EXIT_ORPHANED = 3
+EXIT_ORPHANED, EXIT_STUCK = 3, 4
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 FIRST = 1
 
@@ -125,9 +126,17 @@ def _teller() -> Callable[[dict[str, object]], None]:
 def _listen(loop: asyncio.AbstractEventLoop, orders: dict[bytes, Callable[[], None]]) -> None:
     """In a thread of its own: however busy the loop is, a member does not outlive its supervisor."""
     while said := os.read(INPUT, 1):
+        if said == STUCK:
+            _end_stuck()
         with suppress(RuntimeError):  # it has ended
             loop.call_soon_threadsafe(orders[said])
     os._exit(EXIT_ORPHANED)
+
+
+def _end_stuck() -> None:
+    events.error("this member ends: its loop does not run. See where it was")
+    faulthandler.dump_traceback(ERRORS)
+    os._exit(EXIT_STUCK)
 
 
 def _read(length: int) -> bytes:

@@ -1,5 +1,5 @@
-"""The data directory of several processes: the supervisor has its ledger at the top, as a node on its own would, and
-each member a directory of its own below `members`. Whoever opens such a directory in another way is told how.
+"""The data directory of several processes, as their supervisor has it open. One that was made for another number of
+processes is divided anew first.
 """
 
 import asyncio
@@ -8,12 +8,14 @@ from goqueue.cluster.etcd.port import EtcdFault
 from goqueue.cluster.local.shared_store import SharedStore
 from goqueue.machines.entries import ENTRY_FACTS, Entries
 from goqueue.model.errors import CannotJoin, DataDirectoryLocked, MetadataDamaged
-from goqueue.model.names import LEDGER_PREFIX
 from goqueue.node.compactions import Compactions, RunPlan
-from goqueue.node.metadata_check import METADATA
 from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts
+from goqueue.node.processes import moves
+from goqueue.node.processes.member_names import KIND, STORE, STORE_PATH, member_directory, members_of
+from goqueue.node.processes.moves import NEXT
+from goqueue.node.processes.redividing import redivide
 from goqueue.node.settings import Settings
-from goqueue.records.log_files import LOGS_NAME
+from goqueue.ports.dice import Dice
 from goqueue.replica.companions import LEDGER_OPTIONS
 from goqueue.replica.replicas import Replicas
 from goqueue.runtime.clock import SettledClock
@@ -22,52 +24,61 @@ from goqueue.runtime.ledger import Ledger
 from goqueue.storage.data_directory import LOCK_NAME, DataDirectory
 from goqueue.storage.directory_id import load_directory_id
 from goqueue.storage.disk import Disk
+from goqueue.storage.format_file import refuse_newer
 from goqueue.storage.inspection import inspect
 
-KIND = "store"
-STORE = f"{LEDGER_PREFIX}{KIND}"
-STORE_PATH = f"{LOGS_NAME}/{STORE}/0"
-MEMBERS = "members"
 GONE_S_MAX = 10.0
 """How long a start waits for members of an earlier one: they end when they see that their supervisor is gone."""
 LOOK_S = 0.05
 
 
-def members_of(disk: Disk) -> list[int]:
-    """Whose directories are there; none: it is not one of several processes."""
-    return sorted(int(name) for name in disk.list(MEMBERS) if name.isascii() and name.isdigit())
-
-
-def member_directory(number: int) -> str:
-    return f"{MEMBERS}/{number}"
-
-
 def refuse_members(disk: Disk) -> None:
-    """CannotJoin: one process is about to open what belongs to several."""
+    """CannotJoin: a node of a cluster is about to open what belongs to several processes."""
     if found := members_of(disk):
         raise CannotJoin(
-            f"this data directory belongs to {len(found)} processes: start it with --processes {len(found)} or more."
-            " One process cannot open it, since each has topics of its own there"
+            f"this data directory belongs to {len(found)} processes of one machine: start it with --processes, or"
+            " without, and without the setting etcd"
         )
 
 
-def refuse_others(disk: Disk, processes: int) -> None:
-    """CannotJoin: it is not a directory of so many processes, nor an empty one. MetadataDamaged: it is, and what tells
-    which topics there are is missing."""
-    if disk.exists(f"{LOGS_NAME}/{METADATA}"):
-        raise CannotJoin(
-            "this data directory belongs to one process: start it without --processes. Several processes begin with an"
-            " empty directory, into which topics have to be copied by clients (docs/processes.md)"
-        )
+async def become_one(disk: Disk, cluster_name: str, dice: Dice, now_ms: int) -> None:
+    """One process is about to open the directory: what belongs to several becomes its own. CannotJoin: it cannot."""
+    if not members_of(disk) and not disk.exists(NEXT):
+        return
+    lock = disk.lock(LOCK_NAME)
+    try:
+        refuse_newer(disk)
+        await former_members_ended(disk)
+        redivide(disk, 1, cluster_name, dice, now_ms)
+    finally:
+        lock.release()
+
+
+async def former_members_ended(disk: Disk) -> None:
+    """Else one of them could still lead what another is about to lead."""
+    waiting = set(members_of(disk))
+    for _ in range(round(GONE_S_MAX / LOOK_S)):
+        waiting = {number for number in waiting if _is_locked(disk, number)}
+        if not waiting:
+            return
+        await asyncio.sleep(LOOK_S)
+    number = min(waiting)
+    disk.lock(f"{member_directory(number)}/{LOCK_NAME}").release()  # it says who holds it
+
+
+def _is_locked(disk: Disk, number: int) -> bool:
+    try:
+        disk.lock(f"{member_directory(number)}/{LOCK_NAME}").release()
+    except DataDirectoryLocked:
+        return True
+    return False
+
+
+def _refuse_others(disk: Disk) -> None:
+    """CannotJoin: it belongs to a cluster. MetadataDamaged: what tells which topics there are is missing."""
     if load_directory_id(disk) is not None:
         raise CannotJoin("this data directory belongs to a node of a cluster: start it with the setting etcd")
-    found = members_of(disk)
-    if found and max(found) > processes:
-        raise CannotJoin(
-            f"this data directory belongs to {max(found)} processes: start it with --processes {max(found)} or more."
-            f" With {processes}, what the others hold could not be reached"
-        )
-    if found and ((looked := inspect(disk, STORE_PATH)).is_short or not looked.has_segments):
+    if members_of(disk) and ((looked := inspect(disk, STORE_PATH)).is_short or not looked.has_segments):
         why = looked.words() if looked.is_short else "it is gone"
         raise MetadataDamaged(
             f"{STORE_PATH}, which tells what topics there are, is damaged: {why}. Nothing was changed. Restore the"
@@ -98,9 +109,11 @@ class StoreDirectory:
         try:
             self._commits, self._clock, self._aside = ports.commits(), ports.clock(), ports.aside("goqueue-aside")
             self._directory = DataDirectory.open(disk, committer=self._commits.committer)
-            refuse_others(disk, processes)
+            await former_members_ended(disk)
+            moves.finish(disk)
+            _refuse_others(disk)
+            redivide(disk, processes, self._settings.cluster_name, ports.dice, self._clock.now_ms())
             self._directory.note_formats()
-            await self._former_members_ended()
             self._store = store = self._load(self._directory, self._clock, self._aside)
             ready: asyncio.Future[EtcdFault | None] = asyncio.get_running_loop().create_future()
             store.start(ready.set_result)
@@ -126,24 +139,6 @@ class StoreDirectory:
         self._coordinator = Coordinator(KIND, Entries, ledger, clock)
         self._coordinator.load_now()
         return SharedStore(self._coordinator, clock)
-
-    async def _former_members_ended(self) -> None:
-        """Else one of them could still lead what another is about to lead."""
-        waiting = set(members_of(self._disk))
-        for _ in range(round(GONE_S_MAX / LOOK_S)):
-            waiting = {number for number in waiting if self._is_locked(number)}
-            if not waiting:
-                return
-            await asyncio.sleep(LOOK_S)
-        number = min(waiting)
-        self._disk.lock(f"{member_directory(number)}/{LOCK_NAME}").release()  # it says who holds it
-
-    def _is_locked(self, number: int) -> bool:
-        try:
-            self._disk.lock(f"{member_directory(number)}/{LOCK_NAME}").release()
-        except DataDirectoryLocked:
-            return True
-        return False
 
     async def keep_up(self) -> None:
         """Retention and compaction of the ledger, until it is cancelled."""

@@ -31,7 +31,8 @@ from goqueue.node.process import (
 from goqueue.node.processes.addresses import Addresses
 from goqueue.node.processes.child import Child
 from goqueue.node.processes.member import MemberStart
-from goqueue.node.processes.store_directory import StoreDirectory, members_of
+from goqueue.node.processes.member_names import members_of
+from goqueue.node.processes.store_directory import StoreDirectory
 from goqueue.node.settings import Settings
 from goqueue.node.values import Switch
 from goqueue.storage.compaction_process import compact_in_process
@@ -161,7 +162,7 @@ class Supervisor:
         loop, pause_s = asyncio.get_running_loop(), RESTART_S_MIN
         while True:
             since_s = loop.time()
-            why = await member.wait()
+            why = await self._until_ended(member)
             pause_s = RESTART_S_MIN if loop.time() - since_s >= STEADY_S else min(pause_s * 2, RESTART_S_MAX)
             events.error("member has ended; it is started again", member=member.number, reason=why)
             await asyncio.sleep(pause_s)
@@ -175,6 +176,19 @@ class Supervisor:
                 continue
             events.info("member is back", member=member.number, pid=member.pid)
             self._tell_ready()
+
+    async def _until_ended(self, member: Child) -> str:
+        """How it ended. One that is stuck is ended: it serves nobody, and with one copy nobody else has what it has."""
+        async with asyncio.TaskGroup() as tasks:
+            looking = tasks.create_task(self._end_if_stuck(member))
+            why = await member.wait()
+            looking.cancel()
+        return why
+
+    async def _end_if_stuck(self, member: Child) -> None:
+        await member.wait_stuck()
+        events.error("member is stuck; it is ended", member=member.number, pid=member.pid)
+        await member.end_stuck()
 
     def _look_at_certificates(self) -> None:
         for each in self._members:
