@@ -47,9 +47,9 @@ class Door(KafkaDoor):
         self.turn: deque[Callable[[], None]] = deque()
         gate.turns._call_soon = self.turn.append  # type: ignore[assignment]
 
-    def read_ended(self, connection: Connection) -> None:
+    def read_ended(self, connection: Connection, end: int) -> None:
         self._virtual._now_ms += WORK_MS
-        super().read_ended(connection)
+        super().read_ended(connection, end)
 
     def next_turn(self) -> None:
         for _ in range(len(self.turn)):

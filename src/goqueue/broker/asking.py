@@ -41,21 +41,24 @@ class Asking:
         """Wait for what a call of the broker gives to its callback; raise it if it is an error of ours. What the call
         returns is cancelled with the wait, if it can be: nobody shall be leased what nobody waits for.
         """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[None] | None = None
         replies: list[T | GoQueueError] = []
 
         def answer(reply: T | GoQueueError) -> None:
-            if not future.done():
+            if future is None or not future.done():
                 replies.append(reply)
-                future.set_result(None)
+                if future is not None:
+                    future.set_result(None)
 
         parked = submit(answer)
-        try:
-            await future
-        except asyncio.CancelledError:
-            if hasattr(parked, "cancel"):
-                parked.cancel()
-            raise
+        if not replies:
+            future = asyncio.get_running_loop().create_future()
+            try:
+                await future
+            except asyncio.CancelledError:
+                if hasattr(parked, "cancel"):
+                    parked.cancel()
+                raise
         reply = replies.pop()
         if isinstance(reply, GoQueueError):
             try:

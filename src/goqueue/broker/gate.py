@@ -76,6 +76,7 @@ class Gate:
         """Some rule is about an address: then what a principal may do depends on its own."""
         self.tenants = broker.tenants.all
         self.turns = broker.tenants.turns
+        broker.sender.charges_time = lambda: self.turns.are_taken or self.quotas.are_set
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
         if broker.audit is not None and logins is not None:

@@ -7,6 +7,7 @@ offset, or a number that could be seconds, is not taken for what it may have mea
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from goqueue.model.errors import InvalidMoment
 
@@ -95,9 +96,15 @@ def format_moment(moment_ms: int) -> str:
     """RFC 3339 in UTC, milliseconds only where there are some; what has no such form stays a number."""
     if not 0 <= moment_ms <= MOMENT_MS_MAX:
         return str(moment_ms)
-    moment = _EPOCH + moment_ms * _MILLISECOND
-    precision = "milliseconds" if moment_ms % 1000 else "seconds"
-    return moment.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+    seconds, milliseconds = divmod(moment_ms, 1000)
+    return f"{_format_second(seconds)}.{milliseconds:03}Z" if milliseconds else f"{_format_second(seconds)}Z"
+
+
+@lru_cache(maxsize=256)
+def _format_second(seconds: int) -> str:
+    """Many messages have the same few: what is shown together is mostly of one moment."""
+    moment = _EPOCH + seconds * 1000 * _MILLISECOND
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def format_duration(duration_ms: int) -> str:

@@ -204,6 +204,7 @@ def test_what_must_be_on_more_copies_than_there_are_is_refused() -> None:
     assert appended.base_offset == 0
     sent: list[Any] = []
     broker.broker.sender.send("orders", [NewMessage(b"x", partition=0)], sent.extend)
+    broker.clock.run()
     assert [code_of(one.error) for one in sent] == [Code.NOT_ENOUGH_REPLICAS]
 
 

@@ -7,7 +7,8 @@ import msgspec
 from goqueue.broker.forwarding.calls import Call, OnDone, TellableError
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.parts import Answered, InParts, check_leads
-from goqueue.broker.publishing.send import OnSent, Sender
+from goqueue.broker.publishing.send import Sender
+from goqueue.broker.publishing.together import OnSent
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Stop
 from goqueue.records.messages import NewMessage, Sent
@@ -53,7 +54,7 @@ class SpreadSender:
         sender.spread = self.send
         SEND.serve(forwarding, self._serve)
 
-    def send(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent) -> None:
+    def send(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, *, at_once: bool = False) -> None:
         placed: list[NewMessage] = []
         numbers: list[int] = []
         sent: list[Sent] = [Sent(-1, -1)] * len(messages)
@@ -68,7 +69,7 @@ class SpreadSender:
                 numbers.append(number)
 
         def here(part: list[int], answered: Answered[Sent]) -> None:
-            self._sender.send_here(topic, [placed[each] for each in part], answered)
+            self._sender.send_here(topic, [placed[each] for each in part], answered, at_once=at_once)
 
         def there(node_id: int, part: list[int], answered: Answered[Sent]) -> None:
             def told(reply: list[Told] | GoQueueError) -> None:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol
 
 from goqueue.broker.publishing.dedup import Deduplication
 from goqueue.broker.publishing.dedup_ids import Known
 from goqueue.broker.publishing.outliving import Outliving
 from goqueue.broker.publishing.publish import Acknowledger, Publisher
+from goqueue.broker.publishing.together import OnSent, Together
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
@@ -29,8 +30,10 @@ DIVIDED_PER_TURN = 64
 events = get_logger("broker")
 
 
-OnSent: TypeAlias = Callable[[list[Sent]], None]
-Spread: TypeAlias = Callable[[str, Sequence[NewMessage], OnSent], None]
+class Spread(Protocol):
+    def __call__(
+        self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, *, at_once: bool = False
+    ) -> None: ...
 
 
 class Sender:
@@ -42,21 +45,27 @@ class Sender:
         self._turns = RoundRobin()
         self.spread: Spread | None = None
         """In a cluster: gives each message to the leader of its partition."""
+        self.charges_time: Callable[[], bool] = lambda: False
+        """Whether time is charged to who uses it: then each send is one of its own, in the turn of its client."""
+        self._together = Together(clock, self._send_all)
 
-    def send(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent) -> None:
-        """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged."""
-        if self.spread is None:
-            self.send_here(topic, messages, on_sent)
-        else:
-            self.spread(topic, messages, on_sent)
+    def send(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, *, at_once: bool = False) -> None:
+        """Publish all of them, each on its own: `on_sent` gets one answer per message once all are acknowledged. What
+        comes in one turn of the event loop is published together; `at_once`: what can be told now is told now."""
+        (self.spread or self.send_here)(topic, messages, on_sent, at_once=at_once)
 
     def refused(self, topic: str, error: GoQueueError) -> None:
         """A message found no partition."""
         self._publisher.refused(topic, -1, 1, error)
 
-    def send_here(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent) -> None:
+    def send_here(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, *, at_once: bool = False) -> None:
         """As `send`, to partitions that this node leads."""
-        started_s = self._publisher.now_s()
+        is_alone = at_once or self.charges_time() or self._publisher.rooms(topic) is not None
+        self._together.send(topic, messages, on_sent, is_alone=is_alone)
+
+    def _send_all(
+        self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, started_s: float, requests: int
+    ) -> None:
         by_partition: dict[int, list[int]] = {}
         try:
             known = self._find(topic)
@@ -73,7 +82,7 @@ class Sender:
                     sent[number] = sent[first]  # it is told what the first of them is told
             stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
             if stored is not None:
-                self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s)
+                self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s, requests)
             on_sent(sent)
 
         sending = _Sending(len(messages), all_sent)

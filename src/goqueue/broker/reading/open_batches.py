@@ -89,22 +89,34 @@ class OpenBatches:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Replica, int], OpenBatch] = OrderedDict()
         """Invariant: the one used last comes last."""
+        self._counted: dict[tuple[Replica, int], int] = {}
+        """What each of them was known to hold when another was opened; the one used last may have grown since."""
+        self._bytes = 0
 
     def open(self, replica: Replica, batch: Batch, offset: int) -> OpenBatch:
         """`batch` as it was left by whoever read it last, or anew if that is behind `offset`."""
         key = (replica, batch.base_offset)
         offset = max(offset, batch.base_offset)
+        if self._kept:
+            self._count(next(reversed(self._kept)))
         found = self._kept.pop(key, None)
         if found is None or found.begin > offset:
             found = OpenBatch(batch, offset)
         if batch.record_count > 1 or batch.attributes & CODEC_MASK:  # one plain record is cheap to read again
             self._kept[key] = found
-            self._make_room()
+        self._count(key)
+        self._make_room()
         return found
+
+    def _count(self, key: tuple[Replica, int]) -> None:
+        found = self._kept.get(key)
+        self._bytes -= self._counted.pop(key, 0)
+        if found is not None:
+            self._counted[key] = found.kept_bytes
+            self._bytes += found.kept_bytes
 
     def _make_room(self) -> None:
         """The one that is used now stays."""
-        size = sum(each.kept_bytes for each in self._kept.values())
-        while len(self._kept) > 1 and (size > BYTES_KEPT or len(self._kept) > BATCHES_KEPT):
-            _, dropped = self._kept.popitem(last=False)
-            size -= dropped.kept_bytes
+        while len(self._kept) > 1 and (self._bytes > BYTES_KEPT or len(self._kept) > BATCHES_KEPT):
+            key, _ = self._kept.popitem(last=False)
+            self._count(key)

@@ -130,7 +130,7 @@ def _send(
             )
         done()
 
-    call.broker.sender.send(topic, [message for _, message in ones], sent)
+    call.broker.sender.send(topic, [message for _, message in ones], sent, at_once=is_unwatched)
     if is_unwatched:  # what is wrong at once is told all the same
         sent([Sent(NOT_TOLD, NOT_TOLD, durability="")] * len(ones))
 

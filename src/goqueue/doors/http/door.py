@@ -11,6 +11,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from goqueue.doors.http.asgi import PARKED
+from goqueue.doors.http.deadlines import DEADLINES, Deadlines
 from goqueue.doors.http.listener import HttpConnection, HttpLimits
 from goqueue.model.listener import Api
 from goqueue.ports.listening import Listening, plain
@@ -89,6 +90,8 @@ class HttpDoor:
         self._state.tasks = InOrder()  # type: ignore[assignment]
         self._stop_app: Callable[[], None] = getattr(app, "stop", lambda: None)
         self._parked: dict[asyncio.Task[None], None] = {}
+        self._deadlines = Deadlines()
+        self._app_state = {PARKED: self._parked, DEADLINES: self._deadlines}
         self._plain = plain(Api.HTTP, network)
         self._now_ms = now_ms
         self._servers: list[Listener] = []
@@ -115,7 +118,7 @@ class HttpDoor:
         return host, server.port
 
     def _connect(self, listening: Listening) -> HttpConnection:
-        return HttpConnection(self._config, self._state, {PARKED: self._parked}, self, listening)
+        return HttpConnection(self._config, self._state, dict(self._app_state), self, listening)
 
     def _date(self) -> None:
         now_s = None if self._now_ms is None else self._now_ms() / 1000
@@ -125,6 +128,7 @@ class HttpDoor:
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
+        self._deadlines.sweep(loop.time())
         for connection in self.connections:
             connection.sweep(loop.time())
         self._timers["sweep"] = loop.call_later(self.limits.sweep_s, self._sweep)

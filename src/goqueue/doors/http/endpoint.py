@@ -26,6 +26,7 @@ from goqueue.doors.http.asgi import (
     read_body,
 )
 from goqueue.doors.http.audited import changed, host_of, named
+from goqueue.doors.http.begun import begin, go_on
 from goqueue.doors.http.browsers import LINKED, check_content_type
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.charging import (
@@ -39,6 +40,7 @@ from goqueue.doors.http.charging import (
 )
 from goqueue.doors.http.cookies import SHOWN, check_taking, in_session, no_cookie, session_cookie
 from goqueue.doors.http.credentials import CHALLENGES, REGISTRY_CHALLENGES, admitted
+from goqueue.doors.http.deadlines import within
 from goqueue.doors.http.errors import (
     BAD_REQUEST,
     FORBIDDEN,
@@ -118,8 +120,7 @@ class Endpoint:
             if self._operation.waits:
                 reply = await self._while_there(scope, receive, access, _wait(send, handling))
             else:
-                async with asyncio.timeout(REQUEST_S_MAX):
-                    reply = await handling
+                reply = await within(REQUEST_S_MAX, scope, handling)
         except ClientGone:
             return
         except NotAuthenticated as error:
@@ -299,6 +300,9 @@ class Endpoint:
     async def _while_there(self, scope: Scope, receive: Receive, access: Access, work: Coroutine[Any, Any, Any]) -> Any:
         """A client that leaves takes its request along, and so does a node that stops. It ends with the session, the
         key or the token that it was begun with."""
+        begun = begin(work)
+        if begun.is_done:
+            return begun.result
         task = asyncio.current_task()
         assert task is not None
         is_gone = is_over = False
@@ -322,7 +326,7 @@ class Endpoint:
         # No task group: in an error of `work` it would leave a cycle, and every long poll that finds nothing ends so.
         watcher = asyncio.get_running_loop().create_task(watch())
         try:
-            return await work
+            return await go_on(work, begun)
         except asyncio.CancelledError:
             if not (is_gone or is_over) or task.uncancel() > 0:
                 raise

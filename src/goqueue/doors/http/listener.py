@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import httptools
 import msgspec
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from goqueue.doors.http.asgi import CONNECTED
+from goqueue.doors.http.cycle import make_cycle
 from goqueue.doors.http.errors import BAD_REQUEST, HEAD_TOO_LARGE, TOO_MANY, TOO_SLOW, UNAVAILABLE
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.listening import Listening
@@ -191,11 +193,30 @@ class HttpConnection(HttpToolsProtocol):
         self._head_bytes = self._overhead_bytes = 0
         self._is_in_body = True
         self._deadline = self.loop.time() + self._limits.body_s_max
-        super().on_headers_complete()
+        self._begin_request()
         if self._owner.is_leaving or self.loop.time() >= self._old_from:
             self._last_is(self.cycle)
         if not self.pipeline:
             self._running = self.cycle
+
+    def _begin_request(self) -> None:
+        parser, scope = self.parser, self.scope
+        scope["method"] = parser.get_method().decode("ascii")
+        version = parser.get_http_version()
+        if version != "1.1":
+            scope["http_version"] = version
+        url = httptools.parse_url(self.url)
+        scope["raw_path"], scope["query_string"] = url.path, url.query or b""
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        before: RequestResponseCycle | None = self.cycle
+        is_kept = version != "1.0" and parser.should_keep_alive()
+        self.cycle = make_cycle(self, keep_alive=is_kept)
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
         self._overhead_bytes -= CHUNK_OVERHEAD_MAX * len(body)

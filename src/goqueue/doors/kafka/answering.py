@@ -41,7 +41,7 @@ class Answering(asyncio.BufferedProtocol):
         self._waiting = self._waiting_bytes = 0
         """Requests that have not been answered, and what is kept of them."""
         self._answered = 0
-        """Requests of the read at hand that were answered past the line."""
+        """Requests of the read at hand that are answered past the line."""
         self._is_reading = True
         self._flush_is_due = self._is_closing = False
         self._is_interrupted = False
@@ -81,14 +81,18 @@ class Answering(asyncio.BufferedProtocol):
             self._owner.waiting_bytes += size
         return reply
 
+    def took(self, requests: int) -> None:
+        """So many requests of the read at hand have no place in the line: they get their `answer` in this turn, and
+        before anything else that comes is handled."""
+        self._answered += requests
+
     def answer(self, buffers: list[bytes], requests: int) -> None:
-        """The answers to so many requests, all there: as `expect_reply` and `send`, but without a place in a line in
-        which nobody waits. For use when all frames of a read were handled."""
+        """The answers to so many requests that it `took`, all there: as `expect_reply` and `send`, but without a place
+        in a line in which nobody waits."""
         transport = self._transport
         if self.replies or transport is None:
             self.expect_reply(requests).send(buffers)
             return
-        self._answered += requests
         if len(buffers) == 1:
             self._written_bytes += len(buffers[0])
             transport.write(buffers[0])

@@ -2,8 +2,9 @@
 while idle.
 
 All connections receive into one shared buffer: the event loop fills it and a request is handled before the next
-read. The piece of a frame at the end of a read is kept and put before the next one, so that a read brings as many
-requests as there are; only the rest of a large frame is received into memory of its own.
+read, which goes behind what its owner still needs of the one before. The piece of a frame at the end of a read is kept
+and put before the next one, so that a read brings as many requests as there are; only the rest of a large frame is
+received into memory of its own.
 """
 
 import asyncio
@@ -111,19 +112,22 @@ class Connection(Answering):
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's signature
         if self._frame is not None:
             return memoryview(self._frame)[self._filled :]
-        return self._shared[len(self._head) :] if self._head else self._shared
+        start = self._owner.kept_bytes + len(self._head)
+        return self._shared[start:] if start else self._shared
 
     def buffer_updated(self, nbytes: int) -> None:
         data = None
+        end = start = self._owner.kept_bytes
         if self._frame is None:
             if self._head:
-                self._shared[: len(self._head)] = self._head
+                self._shared[start : start + len(self._head)] = self._head
                 nbytes += len(self._head)
-            data = self._shared[:nbytes]
+            end = start + nbytes
+            data = self._shared[start:end]
             if self._is_interrupted and self._is_held:
                 self._keep(data)
                 return
-        self._read(data, nbytes)
+        self._read(data, nbytes, end)
 
     def _keep(self, data: memoryview) -> None:
         """It came although nobody wants to read: uvloop begins to read when `connection_made` is over, whatever was
@@ -132,8 +136,9 @@ class Connection(Answering):
         if self._transport is not None:
             self._transport.pause_reading()
 
-    def _read(self, data: memoryview | None, nbytes: int) -> None:
-        """Handle the frames in `data`; None: so many bytes of a large frame have come."""
+    def _read(self, data: memoryview | None, nbytes: int, end: int = 0) -> None:
+        """Handle the frames in `data`; None: so many bytes of a large frame have come. `end`: of the shared memory, if
+        they lie there."""
         self._flush_is_due = True  # below: what is answered at once needs no turn of the event loop
         try:
             self._owner.read_began(data)
@@ -144,7 +149,7 @@ class Connection(Answering):
         except BadFrame as error:
             self._complain(str(error))
         finally:
-            self._owner.read_ended(self)
+            self._owner.read_ended(self, end)
         if self._frame_timer is not None and self._frame is None and not self._head:
             self._stop_frame_timer()
         if self._waiting + self._answered > REQUESTS_AHEAD:

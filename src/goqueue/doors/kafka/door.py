@@ -70,7 +70,7 @@ class KafkaDoor:
         self.sessions = Sessions(ShareSessions(tenants=gate.tenants), FetchSessions(self._clock, gate.tenants))
         self._seating = Seating(gate)
         self._turns = TenantTurns(gate)
-        self._run = ProduceRun()
+        self._run = ProduceRun(self._clock, self._handle, self._fail)
         self._strangers: dict[Connection, Timer] = {}
         """Connections that have not shown who they are, and when they are closed."""
         self._sessions_end: dict[Connection, Timer] = {}
@@ -162,6 +162,7 @@ class KafkaDoor:
 
     def _access_changed(self) -> None:
         """Whoever is gone is closed at once; all others learn their routes anew, by the rights that they have now."""
+        self._run.finish()
         for connection in list(self.connections):
             access = connection.access
             if access is not None and access.is_over:
@@ -184,6 +185,7 @@ class KafkaDoor:
     def _retire(self, connection: Connection) -> None:
         """It is old. What it has asked for is answered; its client dials again for the rest."""
         connection.stop_reading()
+        self._run.finish()
         if connection.is_idle:
             connection.close("it is old")
         else:
@@ -203,11 +205,11 @@ class KafkaDoor:
         try:
             if connection.access is not None and self._run.take(connection, frame):
                 return
-            self._run.finish(connection)
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
             self._fail(connection, error)
-        else:
-            self._handle(connection, frame)
+            return
+        self._run.finish()
+        self._handle(connection, frame)
 
     def _handle(self, connection: Connection, frame: memoryview) -> None:
         request: Request | None = None  # whatever it is, it is not one of a run
@@ -309,13 +311,15 @@ class KafkaDoor:
         if data is not None:
             self._run.begin(data)
 
-    def read_ended(self, connection: Connection) -> None:
-        try:
-            self._run.end(connection)
-        except Exception as error:  # noqa: BLE001  as above
-            self._fail(connection, error)
-        if self._gate.turns.are_taken:
+    def read_ended(self, connection: Connection, end: int) -> None:
+        are_turns_taken = self._gate.turns.are_taken
+        self._run.end(connection, end, is_alone=are_turns_taken)
+        if are_turns_taken:
             self._turns.read_ended(connection)
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._run.kept_bytes
 
     def _fail(self, connection: Connection, error: Exception) -> None:
         events.error("request failed", peer=connection.peer, exc_info=error)
@@ -362,6 +366,7 @@ class KafkaDoor:
             server.close()
         for connection in self.connections:
             connection.stop_reading()
+        self._run.finish()
 
     async def close(self) -> None:
         """Returns when no connection is left. One whose client does not take its replies is cut off."""
@@ -369,6 +374,7 @@ class KafkaDoor:
             return
         for server in self._servers:
             server.close()
+        self._run.finish()
         for connection in list(self.connections):
             connection.close("the node stops")
         drain = self._clock.call_after(self._limits.drain_ms_max, self._abort)

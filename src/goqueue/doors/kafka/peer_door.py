@@ -138,6 +138,7 @@ class PeerDoor:
         self._listening = listening
         self.handlers: dict[int, PeerHandler] = {}
         self._shared = memoryview(bytearray(RECEIVE_BYTES))
+        self.kept_bytes = 0
         self._server: Listener | None = None
         self._guests: dict[Connection, _Guest] = {}
         self._strangers = 0
@@ -216,7 +217,7 @@ class PeerDoor:
 
     def read_began(self, data: memoryview | None) -> None: ...
 
-    def read_ended(self, connection: Connection) -> None: ...
+    def read_ended(self, connection: Connection, end: int) -> None: ...
 
     def complain(self, connection: Connection, why: str) -> None:
         self._complaints.log(connection.peer, why)

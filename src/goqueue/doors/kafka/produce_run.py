@@ -1,110 +1,54 @@
-"""Produce requests that come in one read, as a pipelining producer sends them: one write per partition, one reply."""
+"""Produce requests that come in one turn of the event loop, over all connections: one write per partition, and one wait
+until it may be acknowledged. What a turn costs is paid once, whether it brings one request or a hundred.
+"""
 
-from functools import partial
+from collections.abc import Callable
+from typing import Protocol
 
-from goqueue.broker.accounts.quotas import Allowance
 from goqueue.doors.kafka.connection import Connection
-from goqueue.doors.kafka.reply import Reply
-from goqueue.doors.kafka.routes import Route, Routes
-from goqueue.model.codes import Code
+from goqueue.doors.kafka.produce_shares import Entry, Lot, Share, Stretch
+from goqueue.doors.kafka.routes import Route
 from goqueue.model.errors import GoQueueError
-from goqueue.model.quotas import PRODUCED, REQUESTS
-from goqueue.records.batch import Batch
-from goqueue.replica.replica import Appended
+from goqueue.replica.replica import Replica
 
 RUN_MAX = 1000
-"""Requests; about as many buffers as Linux writes in one call."""
+"""Requests of one read; about as many buffers as Linux writes in one call."""
+RUN_BYTES_MAX = 64 * 1024
+"""A run with more records, or with more of the shared memory, is not worth waiting for the end of the turn."""
 
 
-class Share:
-    """What one run has for one partition."""
-
-    __slots__ = ("batches", "code", "correlation_ids", "results", "route", "start_offset", "throttle_ms")
-
-    def __init__(self, route: Route) -> None:
-        self.route = route
-        self.correlation_ids: list[int] = []
-        self.batches: list[Batch] = []
-        self.results: list[Appended | GoQueueError] = []
-        self.start_offset = 0
-        self.code = Code.NONE
-        """Why what was appended cannot be acknowledged, if it cannot."""
-        self.throttle_ms = 0
-
-    def charge(self, allowance: Allowance) -> int:
-        """For how many milliseconds the client has to wait."""
-        requests_ms = allowance.take(REQUESTS, len(self.batches))
-        self.throttle_ms = max(requests_ms, allowance.take(PRODUCED, sum(batch.size for batch in self.batches)))
-        if allowance.counts(PRODUCED):
-            messages = sum(batch.record_count for batch in self.batches)
-            self.throttle_ms = max(self.throttle_ms, allowance.take_messages(PRODUCED, messages))
-        return self.throttle_ms
-
-    def measure(self, routes: Routes, started_s: float) -> None:
-        """How long they took that are acknowledged."""
-        last = self.results[-1]
-        if type(last) is Appended and self.code is Code.NONE:
-            route = self.route
-            routes.publisher.acknowledged(route.topic, route.index, last.base_offset, started_s, len(self.results))
-
-    def answers(self) -> list[bytes]:
-        if self.code is Code.NONE:
-            return self.route.acknowledge(self.correlation_ids, self.results, self.start_offset, self.throttle_ms)
-        return [
-            self.route.refuse(correlation_id, result, self.start_offset, self.code, self.throttle_ms)
-            for correlation_id, result in zip(self.correlation_ids, self.results)
-        ]
-
-
-class RunReply:
-    """Answers all requests of a run when the last of its partitions is acknowledged."""
-
-    __slots__ = ("_order", "_reply", "_routes", "_shares", "_started_s", "_waiting")
-
-    def __init__(
-        self,
-        reply: Reply,
-        shares: list[Share],
-        order: list[Share],
-        routes: Routes,
-        started_s: float,
-        waiting: int,
-    ) -> None:
-        self._reply = reply
-        self._shares = shares
-        self._order = order
-        self._routes = routes
-        self._started_s = started_s
-        self._waiting = waiting
-        """Shares that `wait` was or will be called for: one that failed ends at once, and must not end the others."""
-
-    def wait(self, share: Share) -> None:
-        route, acknowledgements = share.route, self._routes.publisher.acknowledgements
-        acknowledgements.wait(route.replica, route.replica.end_offset, route.timeout_ms, partial(self._ended, share))
-
-    def _ended(self, share: Share, code: Code) -> None:
-        share.code = code
-        self._waiting -= 1
-        if not self._waiting:
-            self._reply.send(_answers(self._shares, self._order))
-            for each in self._shares:
-                each.measure(self._routes, self._started_s)
-
-
-def _answers(shares: list[Share], order: list[Share]) -> list[bytes]:
-    """`order` has the share of each request."""
-    if len(shares) == 1:
-        return shares[0].answers()
-    answers_of = {share: iter(share.answers()) for share in shares}
-    return [next(answers_of[share]) for share in order]
+class Clock(Protocol):
+    def call_soon(self, call: Callable[[], None]) -> object: ...
 
 
 class ProduceRun:
-    """Invariant: empty between two reads, because what it holds lies in the memory that the next read fills."""
+    """Whatever else comes, from any connection, finishes it first: requests are handled in the order in which they
+    came."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        handle: Callable[[Connection, memoryview], None],
+        fail: Callable[[Connection, Exception], None],
+    ) -> None:
+        """`handle`: a request that cannot be taken after all. `fail`: a fault of ours hit those who wait there."""
+        self._clock = clock
+        self._handle = handle
+        self._fail = fail
+        self.kept_bytes = 0
+        """What it holds lies in the first bytes of the shared memory."""
+        self._lots: dict[Replica, Lot] = {}
         self._shares: dict[Route, Share] = {}
-        self._order: list[Share] = []
+        self._stretches: list[Stretch] = []
+        self._entries: list[Entry] = []
+        """Of the read at hand, and whose it is."""
+        self._reader: Connection | None = None
+        self._bytes = 0
+        """Of their records."""
+        self._is_alone = False
+        """It has to be finished with the read at hand."""
+        self._is_due = False
+        """It is finished at the end of this turn."""
         self._read: memoryview | None = None
         """What is being gone through, as long as nobody has looked for wishes in it."""
         self._started_s = 0.0
@@ -119,17 +63,17 @@ class ProduceRun:
         """False: this one is not for here, and before it is handled the run must be finished."""
         routes = connection.routes
         found = routes.find(connection, frame)
-        if found is None or len(self._order) >= RUN_MAX:
+        if found is None or len(self._entries) >= RUN_MAX:
             return False
         route, correlation_id, start, end = found
         share = self._shares.get(route)
         publisher = routes.publisher
-        if share is None:
-            if not route.replica.may_acknowledge:
-                return False  # who handles it waits until it is handed over, or says why and who leads
-            if self._read is not None:  # one look at all of them costs a fifth of one look at each
-                self._has_no_wishes = publisher.sees_no_wishes(self._read)
-                self._read = None
+        if share is None and not route.replica.may_acknowledge:
+            return False  # who handles it waits until it is handed over, or says why and who leads
+        if self._read is not None:  # one look at all of them costs a fifth of one look at each
+            self._has_no_wishes = publisher.sees_no_wishes(self._read)
+            self._read = None
+        is_alone = route.is_limited  # what a client is charged for is its own
         try:
             batch = publisher.admit_plain(route.replica, frame, start, end) if self._has_no_wishes else None
             if batch is None:
@@ -140,59 +84,109 @@ class ProduceRun:
                     or (route.begins_at_zero and publisher.misses_first(route.replica, batch))
                 ):
                     return False
+                is_alone = is_alone or batch.is_transactional  # its transaction may end before the turn does
             if route.room is not None and not route.room.takes(batch.size):
                 return False
         except GoQueueError:
             return False  # who handles it meets the same error, and can tell it
+        if is_alone:
+            if self._stretches:
+                self.finish()
+                share = None
+            self._is_alone = True
         if share is None:
-            share = self._shares[route] = Share(route)
-            if not self._order:
-                self._started_s = publisher.now_s()
+            share = self._share(route, connection)
+        self._reader = connection
+        self._entries.append((share, len(share.correlation_ids), frame))
         share.correlation_ids.append(correlation_id)
-        share.batches.append(batch)
-        self._order.append(share)
+        share.lot.batches.append(batch)
+        self._bytes += end - start
         return True
 
-    def end(self, connection: Connection) -> None:
-        """No more comes from this read; what was seen in its memory says nothing of the next."""
+    def _share(self, route: Route, connection: Connection) -> Share:
+        routes = connection.routes
+        if not self._shares:
+            self._started_s = routes.publisher.now_s()
+        lot = self._lots.get(route.replica)
+        if lot is None:
+            lot = self._lots[route.replica] = Lot(route.replica)
+        share = self._shares[route] = Share(route, lot, routes)
+        lot.shares.append(share)
+        return share
+
+    def end(self, connection: Connection, end: int, *, is_alone: bool) -> None:
+        """No more comes from this read, which lies before `end` in the shared memory if not elsewhere; what was seen in
+        it says nothing of the next. `is_alone`: what this connection has sent is finished now."""
         self._read = None
         self._has_no_wishes = False
-        if self._order:
-            self.finish(connection, is_last=True)
+        if not self._entries:
+            return
+        connection.took(len(self._entries))
+        self._stretch(connection)
+        if is_alone or self._is_alone or self._bytes > RUN_BYTES_MAX or end > RUN_BYTES_MAX:
+            self.finish()
+            return
+        self.kept_bytes = max(self.kept_bytes, end)
+        if not self._is_due:
+            self._is_due = True
+            self._clock.call_soon(self._turn_ended)
 
-    def finish(self, connection: Connection, *, is_last: bool = False) -> None:
-        """Append what was taken; it is answered when it is acknowledged. `is_last`: nothing else comes from this read,
-        which would be answered in the same write."""
-        if not self._order:
+    def _stretch(self, reader: Connection) -> None:
+        self._stretches.append(Stretch(reader, self._entries))
+        self._entries, self._reader = [], None
+
+    def _turn_ended(self) -> None:
+        self._is_due = False
+        self.finish()
+
+    def finish(self) -> None:
+        """Append what was taken; it is answered when it is acknowledged."""
+        reader = self._reader
+        if reader is not None:
+            self._stretch(reader)
+        stretches = self._stretches
+        if not stretches:
             return
-        order, self._order = self._order, []
-        routes = connection.routes
-        shares, self._shares = list(self._shares.values()), {}
-        waiting = []
-        publisher = routes.publisher
-        for share in shares:
-            route = share.route
-            replica = route.replica
-            if route.allowance is not None and (throttle_ms := share.charge(route.allowance)):
-                connection.mute(throttle_ms)
-            share.results = publisher.append(replica, share.batches)
-            share.batches = []  # they lie in memory that will be filled anew
-            share.start_offset = replica.start_offset
-            if replica.failure is not None or replica.high_watermark < replica.end_offset:
-                waiting.append(share)
-        first = shares[0].route.allowance
-        if first is not None and (owed_ms := first.take_time(publisher.now_s() - self._started_s)):
-            connection.mute(owed_ms)
-        if not waiting:
-            answers = _answers(shares, order)
-            if is_last:
-                connection.answer(answers, len(order))
+        lots = list(self._lots.values())
+        self._lots, self._shares, self._stretches = {}, {}, []
+        self._bytes = self.kept_bytes = 0
+        self._is_alone = False
+        try:
+            if all(lot.replica.may_acknowledge for lot in lots):
+                self._append(lots, stretches, reader)
+            else:  # what was decided in this turn came between
+                for stretch in stretches:
+                    for _, _, frame in stretch.entries:
+                        self._handle(stretch.connection, frame)
+        except Exception as error:  # noqa: BLE001  a bug of ours must not leave clients waiting
+            for stretch in stretches:
+                self._fail(stretch.connection, error)
+
+    def _append(self, lots: list[Lot], stretches: list[Stretch], reader: Connection | None) -> None:
+        """`reader`: there is more in the read of this connection."""
+        waiting: list[Share] = []
+        first, sender = lots[0].shares[0], stretches[0].connection
+        for lot in lots:
+            for share in lot.shares:
+                allowance = share.route.allowance
+                if allowance is not None and (throttle_ms := share.charge(allowance, stretches)):
+                    sender.mute(throttle_ms)
+            if not lot.append(stretches):
+                waiting += lot.shares
             else:
-                connection.expect_reply(len(order)).send(answers)
-            for share in shares:
-                share.measure(routes, self._started_s)
-            return
-        reply = connection.expect_reply(len(order))
-        pending = RunReply(reply, shares, order, routes, self._started_s, len(waiting))
-        for share in waiting:
-            pending.wait(share)
+                for share in lot.shares:
+                    share.finish(self._started_s)
+        allowance = first.route.allowance
+        if allowance is not None and (owed_ms := allowance.take_time(first.publisher.now_s() - self._started_s)):
+            sender.mute(owed_ms)
+        parts: dict[Share, list[Stretch]] = {share: [] for share in waiting}
+        for stretch in stretches:
+            missing = dict.fromkeys(share for share, _, _ in stretch.entries if share in parts) if parts else ()
+            if missing:
+                stretch.wait(len(missing))
+                for share in missing:
+                    parts[share].append(stretch)
+            else:
+                stretch.answer(is_reading=stretch.connection is reader)
+        for share, its in parts.items():
+            share.wait(self._started_s, its)

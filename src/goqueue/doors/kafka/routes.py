@@ -70,6 +70,7 @@ class Route:
         "allowance",
         "begins_at_zero",
         "index",
+        "is_limited",
         "replica",
         "room",
         "timeout_ms",
@@ -95,6 +96,7 @@ class Route:
         """What its client may send in a second, if that is limited."""
         self.room = room
         """What its tenant may publish, likewise."""
+        self.is_limited = allowance is not None or room is not None
         self._version = version
         self.begins_at_zero = version >= BEGINS_AT_ZERO_FROM
         self._asked = TopicProduceResponse(asked.name, asked.topic_id)

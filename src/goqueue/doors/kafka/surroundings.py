@@ -42,15 +42,19 @@ class Owner(Protocol):
     waiting_bytes: int
     """Of requests on all connections that are kept until they are answered, records aside."""
 
+    @property
+    def kept_bytes(self) -> int:
+        """So much of the beginning of the shared memory is still needed: what is read next comes behind it."""
+
     def handle(self, connection: "Connection", frame: memoryview) -> None:
         """A frame, without its length; `expect_reply` gives the place of its answer. The memory is good until
-        `read_ended`."""
+        `read_ended`, and longer if it is kept."""
 
     def read_began(self, data: memoryview | None) -> None:
         """What was read: the frames that come next lie in it. None: it is a part of a large frame."""
 
-    def read_ended(self, connection: "Connection") -> None:
-        """All frames of one read have been handled."""
+    def read_ended(self, connection: "Connection", end: int) -> None:
+        """All frames of one read have been handled. They lie before `end` in the shared memory, if not in their own."""
 
     def complain(self, connection: "Connection", why: str) -> None:
         """What came makes no sense; close it."""

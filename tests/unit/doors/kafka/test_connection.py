@@ -30,7 +30,7 @@ class Line:
         self.frames: list[bytes] = []
         self.replies: list[Reply] = []
         self.complaints: list[str] = []
-        self.waiting_bytes = 0
+        self.waiting_bytes = self.kept_bytes = 0
         self.farewells: list[str] = []
         self._answers = answers
         self.reads = 0
@@ -51,7 +51,7 @@ class Line:
     def read_began(self, data: memoryview | None) -> None:
         pass
 
-    def read_ended(self, connection: Connection) -> None:
+    def read_ended(self, connection: Connection, end: int) -> None:
         self.reads += 1
 
     def complain(self, connection: Connection, why: str) -> None:

@@ -68,8 +68,9 @@ class Answered(Line):
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
 
-    def read_ended(self, connection: Connection) -> None:
+    def read_ended(self, connection: Connection, end: int) -> None:
         if self.frames:
+            connection.took(len(self.frames))
             connection.answer([b"<x>"] * len(self.frames), len(self.frames))
             self.frames.clear()
 

@@ -32,9 +32,9 @@ class Slow(KafkaDoor):
 
     spent_ms = 50
 
-    def read_ended(self, connection: Connection) -> None:
+    def read_ended(self, connection: Connection, end: int) -> None:
         self._clock._now_ms += self.spent_ms  # type: ignore[attr-defined]
-        super().read_ended(connection)
+        super().read_ended(connection, end)
 
 
 class Houses(KafkaTenant):
