@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Late, Node
-from tests.integration.spark.reading import publish
+from tests.integration.spark.reading import offsets, publish
 from tests.integration.topics import admin_client, create_topic, group_offsets
 
 SPARK_DEADLINE_S = 600.0
@@ -57,7 +57,7 @@ class Archive:
 def end_of(query: StreamingQuery) -> object:
     assert query.exception() is None
     progress = query.lastProgress
-    return progress and json.loads(progress.json)["sources"][0]["endOffset"]
+    return progress and offsets(json.loads(progress.json)["sources"][0]["endOffset"])
 
 
 def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_node: Node, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class BatchReader(DataSourceReader):
         extent = await extent_of(cluster, places, is_committed=is_committed)
         start = await resolve(cluster, self._starts, extent, is_committed=is_committed, fails_on_loss=fails_on_loss)
         end = await resolve(cluster, self._ends, extent, is_committed=is_committed, fails_on_loss=fails_on_loss)
-        return ranges_of(start, end, self._starts, self._ends)
+        return ranges_of(start, end, self._starts, self._ends, extent.ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with told_in_one_line():

@@ -95,6 +95,8 @@ class RangeFetcher:
             try:
                 return await self._ask_once(position)
             except UnknownTopic:
+                if not self._options.fails_on_loss:
+                    raise
                 raise SparkError(f"topic {self._range.topic} was deleted while it was read") from None
             except ClientError as error:
                 if error.retriable:
