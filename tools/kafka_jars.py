@@ -1,4 +1,4 @@
-"""Jars of Apache Kafka, fetched once into the user's cache by the Ivy that pyspark brings along. They need Java."""
+"""Jars of Apache Kafka, and of Spark's own source for it, fetched once into the user's cache by the Ivy that pyspark brings along. They need Java."""
 
 import shutil
 import subprocess
@@ -11,14 +11,18 @@ from goqueue.node.environment import cache_directory
 from tools.alone import alone
 
 FETCH_S_MAX = 300
+KAFKA = "org.apache.kafka"
+SPARK = "org.apache.spark"
+SPARK_SQL_KAFKA = "spark-sql-kafka-0-10_2.13"
+"""Spark's own source and sink for Kafka, of the version of Spark."""
 
 
 class NoJars(Exception):
     """Why they cannot be had."""
 
 
-def find_jars(module: str, version: str) -> Path:
-    """The directory that has a module of Kafka and what it needs; fetched, if this is the first time."""
+def find_jars(module: str, version: str, organisation: str = KAFKA) -> Path:
+    """The directory that has a module and what it needs; fetched, if this is the first time."""
     if shutil.which("java") is None:
         raise NoJars("there is no Java on the PATH")
     target = cache_directory() / f"{module}-{version}"
@@ -28,14 +32,14 @@ def find_jars(module: str, version: str) -> Path:
         if not target.exists():
             # On the same file system, so that the last step is a rename: nobody ever sees half of it.
             with tempfile.TemporaryDirectory(dir=target.parent) as directory:
-                _fetch(Path(directory), module, version)
+                _fetch(Path(directory), module, version, organisation)
                 (Path(directory) / "jars").rename(target)
     return target
 
 
-def _fetch(directory: Path, module: str, version: str) -> None:
+def _fetch(directory: Path, module: str, version: str, organisation: str) -> None:
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    wanted = ("-dependency", "org.apache.kafka", module, version, "-confs", "default")
+    wanted = ("-dependency", organisation, module, version, "-confs", "default")
     into = str(directory / "jars" / "[artifact]-[revision](-[classifier]).[ext]")
     call = ["java", "-jar", str(ivy), "-cache", str(directory / "cache"), *wanted, "-retrieve", into]
     try:

@@ -252,7 +252,7 @@ def told(found: Any) -> str:
 
 
 def read(spark: SparkSession, format: str, node: Node, options: dict[str, str]) -> Any:
-    isolation = "kafka.isolation.level" if format == "kafka" else "isolation.level"  # theirs is read_uncommitted
+    isolation = "kafka.isolation.level"  # theirs is read_uncommitted unless it is given
     given = {isolation: "read_committed"} | options
     reader = spark.read.format(format).option("kafka.bootstrap.servers", node.address).options(**given)
     try:
@@ -269,7 +269,7 @@ def rows_of(rows: DataFrame) -> list[str]:
 
 def stream(spark: SparkSession, format: str, node: Node, directory: Path) -> tuple[list[str], str]:
     reader = spark.readStream.format(format).option("kafka.bootstrap.servers", node.address)
-    reader = reader.option("kafka.isolation.level" if format == "kafka" else "isolation.level", "read_committed")
+    reader = reader.option("kafka.isolation.level", "read_committed")
     rows = reader.option("subscribe", "orders").option("startingOffsets", "earliest").load()
     writer = rows.writeStream.option("checkpointLocation", str(directory / format))
     query = writer.trigger(availableNow=True).format("memory").queryName(f"read_by_{format}").start()

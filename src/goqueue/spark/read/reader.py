@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from goqueue.client.cluster import Topic
 from goqueue.client.errors import UnknownTopic
-from goqueue.spark.connect import PATIENCE_S, Brokers
+from goqueue.spark.connect import Brokers
 from goqueue.spark.errors import SparkError
 from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
 from goqueue.spark.read.rows import Home, Rows
@@ -19,7 +19,7 @@ from goqueue.spark.where import Where
 def read_range(servers: Where, wanted: Range, schema: StructType, options: FetchOptions) -> Iterator[pa.RecordBatch]:
     """All rows of the range, in batches of a size that Spark likes."""
     # A broker that restarts just now is no reason to fail a task: the driver has reached it a moment ago.
-    with Brokers(servers, absent_s_max=PATIENCE_S) as brokers:
+    with Brokers(servers, is_known=True) as brokers:
         topic = _topic(brokers, wanted, options)
         if topic is None:
             return

@@ -49,7 +49,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
         self._servers = kafka_at(options)
         self._chosen = Chosen(options)
         self._starts = starting(options, LATEST)
-        self._fetch = FetchOptions(options.get("isolation.level") == "read_committed", options.get("failOnDataLoss"))
+        self._fetch = FetchOptions.of(options)
         self._limits = Limits.of(options)
         self._parts_min: int | None = options.get("minPartitions")
         self._offsets_max: int | None = options.get("maxRecordsPerPartition")
@@ -128,7 +128,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
         return self._brokers.run(ask(self._brokers))
 
     async def _initial(self, brokers: Brokers) -> Position:
-        is_committed, fails_on_loss = self._fetch
+        is_committed, fails_on_loss = self._fetch[:2]
         extent = await self._extent(brokers)
         offsets = await resolve(
             brokers.cluster, self._starts, extent, is_committed=is_committed, fails_on_loss=fails_on_loss
