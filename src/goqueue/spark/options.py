@@ -161,9 +161,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("kafka.ssl.certificate.location", text, TRUST, "file with the certificate alone (PEM), as in librdkafka"),
     Option("kafka.ssl.key.location", text, TRUST, "file with its key (PEM)"),
     Option("kafka.ssl.key.password", text, TRUST, "password of that key, if it has one"),
-    Option(
-        "kafka.client.id", text, BROKERS, "what the query is called in the broker's logs and quotas", "goqueue-spark"
-    ),
+    Option("kafka.client.id", text, BROKERS, "what the broker's logs and quotas call the query", "goqueue-spark"),
     Option("kafka.request.timeout.ms", duration, BROKERS, "how long a broker may take to answer, or be away", "60s"),
     Option("goqueue.api.key", text, TRUST, "an API key, for Kafka and HTTP; instead of a login"),
     Option("goqueue.api.key.file", text, TRUST, "file of the driver with that key in its first line"),
@@ -195,9 +193,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("kafka.fetch.max.bytes", size, ROWS, "the same: an answer is of one partition", "8MiB"),
     Option("kafka.fetch.max.wait.ms", duration, ROWS, "how long a broker may wait for what is not there yet", "500"),
     Option("failOnDataLoss", yes_or_no, ROWS, "fail when offsets that were wanted are gone", "true"),
-    Option(
-        "includeHeaders", yes_or_no, (*ALL_READS, Part.SINK), "a column `headers`; a write sends one it has", "false"
-    ),
+    Option("includeHeaders", yes_or_no, (*ALL_READS, Part.SINK), "a column `headers`; a write needs no word", "false"),
     Option("columns", names, ALL_READS, "these columns only, in this order"),
     Option("groupIdPrefix", text, (Part.STREAM,), "the query's position is reported under this and the query's id"),
     Option("kafka.group.id", text, READS, "the group under which a query's position is reported, or that leases"),
