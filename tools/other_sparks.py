@@ -10,9 +10,7 @@ What follows, as NAME=VALUE, are settings of Spark instead of those that fetch p
 import asyncio
 import itertools
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +36,7 @@ from goqueue.spark.jobs.words import setting
 from goqueue.spark.read.limits import IS_KNOWN_TO_SPARK
 from tests.integration.process import GOQUEUE, Node
 from tests.integration.spark.jobs import publish
+from tests.integration.spark.killing import kill_all_of
 from tests.integration.topics import create_topic
 
 MESSAGES = 60_000
@@ -87,7 +86,7 @@ def kill_archive(node: Node, root: Path, format: str, conf: dict[str, str], patt
     while len(list((root / "topic=orders").glob(pattern))) < count and process.poll() is None:
         pause.wait(0.02)
     if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_all_of(process.pid)
     print(f"killed at {count} of {pattern}: {process.wait()}", flush=True)
 
 

@@ -15,7 +15,7 @@ def behind_latest(progress: StreamingQueryProgress | dict[str, Any], source: int
     """Of the `source`-th source of the query: the least, most and mean number of offsets that a partition is behind,
     by the names of Spark's own: {"minOffsetsBehindLatest": "0", ...}. Empty: the source has not told its newest ones.
     """
-    told = progress if isinstance(progress, dict) else json.loads(progress.json)
+    told = json.loads(progress.json) if isinstance(progress, StreamingQueryProgress) else progress
     ours = told["sources"][source]
     if not ours.get("latestOffset") or not ours.get("endOffset"):
         return {}

@@ -1,8 +1,6 @@
 """`spark.readStream`: nothing lost and nothing twice, whatever is killed."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Late, Node
+from tests.integration.spark.killing import kill_all_of
 from tests.integration.spark.reading import offsets, publish
 from tests.integration.topics import admin_client, create_topic, group_offsets
 
@@ -121,7 +120,7 @@ def test_a_driver_that_is_killed_loses_nothing_and_repeats_nothing(
 
         wait_for(has_written, "three micro-batches")
     finally:
-        os.killpg(driver.pid, signal.SIGKILL)
+        kill_all_of(driver.pid)
         driver.wait(DEADLINE_S)
     query = archive.start(is_up_to_now=True)
     query.awaitTermination()
