@@ -1,4 +1,4 @@
-"""A program that uses Spark Connect: `connect_driver.py remote address directory`. What it found goes to `found.json`.
+"""A program that uses Spark Connect: `connect_driver.py remote kafka http directory`. It leaves `found.json`.
 
 The topic `letters` has ten messages; nothing here needs a JVM in this process.
 """
@@ -11,11 +11,12 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from goqueue.spark import behind_latest, session
+from goqueue.spark.jobs import archive, dlq, reconcile, report
 
 ROWS = 100
 
 
-def main(remote: str, address: str, directory: str) -> None:
+def main(remote: str, address: str, url: str, directory: str) -> None:
     spark = session(master=remote)
     at = {"kafka.bootstrap.servers": address}
     found: dict[str, Any] = {"kind": type(spark).__module__}
@@ -47,6 +48,11 @@ def main(remote: str, address: str, directory: str) -> None:
     judging.option("checkpointLocation", f"{directory}/letters").start().awaitTermination()
     dead = spark.read.format("goqueue").options(**at, table="dlq").load()
     found["dead"] = [(row.topic, row.error) for row in dead.select("topic", "error").collect()]
+    asked = ["--kafka", address, "--server", url]
+    found["reconciled"] = reconcile.main(["topic:first", "topic:second", "--by", "CAST(value AS STRING)", *asked])
+    found["letters"] = dlq.main(["letters", *asked])
+    found["reported"] = report.main(["first", *asked])
+    found["archived"] = archive.main(["first", "--lake", f"{directory}/lake", *asked])
     Path(directory, "found.json").write_text(json.dumps(found))
     spark.stop()
 

@@ -1,4 +1,4 @@
-"""Source, sink, tables and settle() by Spark Connect, whose programs have no JVM."""
+"""Source, sink, tables, settle() and jobs by Spark Connect, whose programs have no JVM."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def test_a_program_without_a_jvm_reads_writes_leases_and_settles(remote: str, ow
         create_topic(own_node.address, topic, 2)
     publish(own_node, "letters", [b"%d" % number for number in range(10)])
     program = Path(__file__).with_name("connect_driver.py")
-    words = [sys.executable, str(program), remote, own_node.address, str(tmp_path)]
+    words = [sys.executable, str(program), remote, own_node.address, own_node.url, str(tmp_path)]
     bare = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=bare)
     assert done.returncode == 0, f"{done.stderr[-3000:]}\n{(tmp_path / 'server.log').read_text()[-3000:]}"
@@ -84,3 +84,6 @@ def test_a_program_without_a_jvm_reads_writes_leases_and_settles(remote: str, ow
     settled = [json.loads(line) for line in (tmp_path / "settled.jsonl").read_text().splitlines()]
     assert [sum(column) for column in zip(*settled, strict=True)] == [9, 0, 1, 0]
     assert found["dead"] == [["letters", "bad"]]
+    assert (found["reconciled"], found["letters"], found["reported"]) == (0, 0, 0), done.stderr
+    assert found["archived"] == 2, "files of a lake are for a session with a JVM"
+    assert "which a program of Spark Connect does not have" in done.stderr

@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,24 @@ def test_a_topic_that_the_broker_does_not_make_is_told(spark: SparkSession, tmp_
         refused(to(strict, fine.selectExpr("value", "'nowhere' AS topic")), "column 'topic' holds 'nowhere': there is")
     finally:
         strict.clean_up()
+
+
+def test_a_thread_of_the_user_writes_and_starts_streams(
+    spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    first, second = make_topic(PARTITIONS), make_topic(PARTITIONS)
+    at = {"kafka.bootstrap.servers": node.address}
+
+    def work() -> None:
+        to(node, spark.sql("SELECT CAST(id AS STRING) AS value FROM range(20)"), first).save()
+        stream = spark.readStream.format("goqueue").options(**at, startingOffsets="earliest").load(first)
+        writer = stream.select("value").writeStream.format("goqueue").options(**at, topic=second)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
+    assert sorted(int(one.value or b"") for one in committed(node, second)) == list(range(20))
 
 
 BAD = {
