@@ -10,9 +10,7 @@ What follows, as NAME=VALUE, are settings of Spark instead of those that fetch p
 import asyncio
 import itertools
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +36,7 @@ from goqueue.spark.jobs.words import setting
 from goqueue.spark.read.limits import IS_KNOWN_TO_SPARK
 from tests.integration.process import GOQUEUE, Node
 from tests.integration.spark.jobs import publish
+from tests.integration.spark.killing import kill_all_of
 from tests.integration.topics import create_topic
 
 MESSAGES = 60_000
@@ -87,7 +86,7 @@ def kill_archive(node: Node, root: Path, format: str, conf: dict[str, str], patt
     while len(list((root / "topic=orders").glob(pattern))) < count and process.poll() is None:
         pause.wait(0.02)
     if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_all_of(process.pid)
     print(f"killed at {count} of {pattern}: {process.wait()}", flush=True)
 
 
@@ -252,7 +251,7 @@ def told(found: Any) -> str:
 
 
 def read(spark: SparkSession, format: str, node: Node, options: dict[str, str]) -> Any:
-    isolation = "kafka.isolation.level" if format == "kafka" else "isolation.level"  # theirs is read_uncommitted
+    isolation = "kafka.isolation.level"  # theirs is read_uncommitted unless it is given
     given = {isolation: "read_committed"} | options
     reader = spark.read.format(format).option("kafka.bootstrap.servers", node.address).options(**given)
     try:
@@ -269,7 +268,7 @@ def rows_of(rows: DataFrame) -> list[str]:
 
 def stream(spark: SparkSession, format: str, node: Node, directory: Path) -> tuple[list[str], str]:
     reader = spark.readStream.format(format).option("kafka.bootstrap.servers", node.address)
-    reader = reader.option("kafka.isolation.level" if format == "kafka" else "isolation.level", "read_committed")
+    reader = reader.option("kafka.isolation.level", "read_committed")
     rows = reader.option("subscribe", "orders").option("startingOffsets", "earliest").load()
     writer = rows.writeStream.option("checkpointLocation", str(directory / format))
     query = writer.trigger(availableNow=True).format("memory").queryName(f"read_by_{format}").start()

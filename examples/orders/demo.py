@@ -1,4 +1,4 @@
-"""The whole example: a broker of its own, orders in, enriched, to a second topic and to a lake, and a report page.
+"""The whole example: a broker of its own, orders in, enriched, to a second topic and to a lake, and a report.
 
 make demo
 """
@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import enrich
 import shop
 
 from goqueue.spark import session
-from goqueue.spark.jobs import archive, dlq, reconcile, report, run
+from goqueue.spark.jobs import archive, dlq, reconcile, report
 
-HERE = Path(__file__).parent
 START_S_MAX = 60
 
 
@@ -55,22 +55,20 @@ def start_broker(directory: Path) -> tuple[subprocess.Popen, dict]:
 
 def show(directory: Path, kafka: str, server: str, orders: int) -> int:
     asked = ["--kafka", kafka, "--server", server]
-    lake, page = str(directory / "lake"), directory / "report.html"
+    lake = str(directory / "lake")
 
     say(f"{orders:,} orders of 50 customers come in", "examples/orders/shop.py")
     asyncio.run(shop.open_shop(server))
     asyncio.run(shop.take_orders(kafka, orders))
 
-    say("each order is enriched, to a second topic", "goqueue pipeline run enrich.sql")
-    session("orders")
-    pipeline = [str(HERE / "enrich.sql"), "--checkpoint", str(directory / "checkpoint")]
-    done = [run.main([*pipeline, *asked])]
+    say("each order is enriched, to a second topic", "examples/orders/enrich.py")
+    print(f"{enrich.enrich(session('orders'), kafka, str(directory / 'checkpoint')):,} orders")
 
     say("packers handle them: some twice, some never", "examples/orders/shop.py")
     print(asyncio.run(shop.pack(kafka, orders)))
 
     say("both topics go to a lake", f"goqueue pipeline archive orders enriched --lake {lake}")
-    done.append(archive.main(["orders", "enriched", "--lake", lake, *asked]))
+    done = [archive.main(["orders", "enriched", "--lake", lake, *asked])]
 
     say("is everything there, once?", f"goqueue pipeline reconcile topic:orders,enriched lake:{lake}")
     done.append(reconcile.main(["topic:orders,enriched", f"lake:{lake}", *asked]))
@@ -78,10 +76,10 @@ def show(directory: Path, kafka: str, server: str, orders: int) -> int:
     say("why did some fail?", "goqueue pipeline dlq enriched")
     done.append(dlq.main(["enriched", *asked]))
 
-    say("how did it go?", f"goqueue pipeline report --page {page}")
-    done.append(report.main(["orders", "enriched", "--page", str(page), *asked]))
+    say("how did it go?", "goqueue pipeline report orders enriched")
+    done.append(report.main(["orders", "enriched", *asked]))
 
-    print(f"\nThe page: {page.as_uri()}\nThe lake: {lake}")
+    print(f"\nThe lake: {lake}")
     return max(done)
 
 

@@ -16,8 +16,8 @@ from goqueue.records.epochs import EpochHistory
 from goqueue.records.log_files import Kind, LogFacts, Summary, pack, read_frame
 from goqueue.records.plain import plain_batch
 from goqueue.spark.queue.offsets import Lease, Run, packed, unpacked
+from goqueue.spark.read.positions import Position, start_of, written
 from goqueue.spark.read.positions import read as read_positions
-from goqueue.spark.read.positions import start_of, written
 from goqueue.storage.index import OffsetIndex, TimeIndex
 from goqueue.storage.snapshots import SnapshotFiles
 from goqueue.storage.swap import Manifest, Replacement
@@ -184,13 +184,16 @@ def _seen_batch(data: bytes) -> dict[str, Any]:
 
 def _stream() -> bytes:
     at = {("orders", 0): 23, ("orders", 11): 7, ("refunds", 0): 0}
-    return json.dumps(written(at, began=written(dict.fromkeys(at, 0)))).encode()
+    ids = {"orders": TOPIC_ID, "refunds": TOPIC_ID[::-1]}
+    return json.dumps(written(Position(at, ids), began=written(Position(dict.fromkeys(at, 0), ids)))).encode()
 
 
 def _seen_stream(data: bytes) -> dict[str, Any]:
     document = json.loads(data)
     began = start_of({}, document)
-    return {"at": [[*place, offset] for place, offset in read_positions(document).items()], "began": began}
+    position = read_positions(document)
+    ids = {"ids": {topic: id_.hex() for topic, id_ in position.ids.items()}} if position.ids else {}
+    return {"at": [[*place, offset] for place, offset in position.offsets.items()], "began": began, **ids}
 
 
 def _leases() -> bytes:

@@ -15,7 +15,7 @@ from goqueue.records import formats
 from tests.golden.files import file_samples
 from tests.golden.samples import Sample, audit, fact_samples, journeys
 
-FORMATS = {**formats.FORMATS, "checkpoint": 1}
+FORMATS = {**formats.FORMATS, "checkpoint": 2}
 """Spark's checkpoints are not in the data directory, so that `format.json` says nothing of them."""
 GOLDEN = Path(__file__).with_name("stored.jsonl")
 

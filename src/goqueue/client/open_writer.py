@@ -42,15 +42,18 @@ class EncodedBatch(Batch):
 class OpenWriter:
     """`cluster` is started, and closed by whoever has made it."""
 
-    def __init__(self, cluster: Cluster, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self, cluster: Cluster, transactional_id: str, timeout_ms: int, delivery_s_max: float = DELIVERY_S_MAX
+    ) -> None:
         self._cluster = cluster
+        self._delivery_s_max = delivery_s_max
         self._identity = TransactionalIdentity(cluster, transactional_id, timeout_ms)
         self._room = Room(BUFFER_BYTES_MAX)
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._live = 0
         self._is_empty = asyncio.Event()
         self._is_empty.set()
-        options = SenderOptions(Codec.NONE, DELIVERY_S_MAX, cluster.limits.request_s_max)
+        options = SenderOptions(Codec.NONE, delivery_s_max, cluster.limits.request_s_max)
         self._sender = Sender(cluster, self._identity, options, self._ended, lambda *_: None)
 
     async def start(self) -> None:
@@ -70,7 +73,7 @@ class OpenWriter:
             queue = self._queues[place] = PartitionQueue(topic, partition)
         self._live += 1
         self._is_empty.clear()
-        queue.waiting.append(EncodedBatch(place, self._cluster.clock.time_s() + DELIVERY_S_MAX, data, count))
+        queue.waiting.append(EncodedBatch(place, self._cluster.clock.time_s() + self._delivery_s_max, data, count))
         self._sender.wake(queue)
 
     async def leave_open(self) -> LeftOpen | None:

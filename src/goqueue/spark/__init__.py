@@ -7,13 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goqueue.spark.progress import behind_latest
     from goqueue.spark.queue.settle import settle
     from goqueue.spark.sessions import session
     from goqueue.spark.source import GoQueueDataSource
 
-__all__ = ["GoQueueDataSource", "session", "settle"]
+__all__ = ["GoQueueDataSource", "behind_latest", "session", "settle"]
 
-_HOMES = {"GoQueueDataSource": "source", "session": "sessions", "settle": "queue.settle"}
+_HOMES = {
+    "GoQueueDataSource": "source",
+    "behind_latest": "progress",
+    "session": "sessions",
+    "settle": "queue.settle",
+}
 
 
 def __getattr__(name: str) -> Any:

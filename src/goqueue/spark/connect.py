@@ -33,18 +33,23 @@ T = TypeVar("T")
 ABSENT_S_MAX = 3.0
 """At the start: a wrong address is told soon."""
 PATIENCE_S = 60.0
-"""In the middle: a broker that restarts is waited for."""
+"""In the middle: a broker that restarts is waited for, over HTTP. Over Kafka, an option says how long."""
 
 
 class Brokers:
     """`with Brokers(servers) as brokers: brokers.run(offsets_at(brokers.cluster, ...))`"""
 
-    def __init__(self, servers: Where, client_id: str = "goqueue-spark", absent_s_max: float = ABSENT_S_MAX) -> None:
-        """`absent_s_max`: how long there may be no broker at first. Later on, one is waited for PATIENCE_S."""
+    def __init__(self, servers: Where, *, is_known: bool = False, creates_topics: bool = False) -> None:
+        """`is_known`: a broker has answered a moment ago, so that one which does not now is waited for."""
         self.servers = servers
-        limits = Limits(request_s_max=PATIENCE_S)
-        self.cluster = Cluster(servers.address, client_id=client_id, limits=limits, security=servers.security)
-        self._absent_s_max = absent_s_max
+        self.cluster = Cluster(
+            servers.address,
+            client_id=servers.client_id,
+            limits=Limits(request_s_max=servers.patience_s),
+            security=servers.security,
+            creates_topics=creates_topics,
+        )
+        self._absent_s_max = servers.patience_s if is_known else ABSENT_S_MAX
         self._portal = Portal("goqueue spark")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -14,6 +14,7 @@ from goqueue.client.security import MECHANISMS
 from goqueue.model.errors import InvalidMoment
 from goqueue.model.moments import parse_duration_ms
 from goqueue.spark.errors import SparkError
+from goqueue.spark.kafka_options import is_taken, refused
 
 
 class Part(StrEnum):
@@ -160,6 +161,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("kafka.ssl.certificate.location", text, TRUST, "file with the certificate alone (PEM), as in librdkafka"),
     Option("kafka.ssl.key.location", text, TRUST, "file with its key (PEM)"),
     Option("kafka.ssl.key.password", text, TRUST, "password of that key, if it has one"),
+    Option("kafka.client.id", text, BROKERS, "what the broker's logs and quotas call the query", "goqueue-spark"),
+    Option("kafka.request.timeout.ms", duration, BROKERS, "how long a broker may take to answer, or be away", "60s"),
     Option("goqueue.api.key", text, TRUST, "an API key, for Kafka and HTTP; instead of a login"),
     Option("goqueue.api.key.file", text, TRUST, "file of the driver with that key in its first line"),
     Option("goqueue.tenant", text, TRUST, "the tenant that an admin of the cluster acts for"),
@@ -186,13 +189,16 @@ OPTIONS: tuple[Option, ...] = (
     Option("maxTriggerDelay", duration, (Part.STREAM,), "but no longer than this", "15m"),
     Option("minPartitions", number, ROWS, "at least so many Spark partitions: large ones are split"),
     Option("maxRecordsPerPartition", number, ROWS, "at most so many offsets in a Spark partition"),
+    Option("kafka.max.partition.fetch.bytes", size, ROWS, "at most so many bytes in an answer, or one batch", "8MiB"),
+    Option("kafka.fetch.max.bytes", size, ROWS, "the same: an answer is of one partition", "8MiB"),
+    Option("kafka.fetch.max.wait.ms", duration, ROWS, "how long a broker may wait for what is not there yet", "500"),
     Option("failOnDataLoss", yes_or_no, ROWS, "fail when offsets that were wanted are gone", "true"),
-    Option("includeHeaders", yes_or_no, ALL_READS, "a column `headers`", "false"),
+    Option("includeHeaders", yes_or_no, (*ALL_READS, Part.SINK), "a column `headers`; a write needs no word", "false"),
     Option("columns", names, ALL_READS, "these columns only, in this order"),
     Option("groupIdPrefix", text, (Part.STREAM,), "the query's position is reported under this and the query's id"),
     Option("kafka.group.id", text, READS, "the group under which a query's position is reported, or that leases"),
     Option(
-        "isolation.level",
+        "kafka.isolation.level",
         one_of("read_committed", "read_uncommitted"),
         ALL_ROWS,
         "whether open and aborted transactions are seen",
@@ -215,9 +221,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "mode",
-        one_of("stream", "queue", "settle", *BAD_ROWS),
+        one_of("stream", "queue", "settle"),
         (*ALL_READS, Part.SETTLE),
-        "`queue`: lease rows; of a write, `settle`: settle them; the others: the same as badRows",
+        "`queue`: lease rows; of a write, `settle`: settle them",
         "stream",
     ),
     Option("visibility", duration, (Part.QUEUE,), "how long rows stay leased; kept up while the batch runs", "5m"),
@@ -266,6 +272,7 @@ OPTIONS: tuple[Option, ...] = (
         "how long a batch may take before the broker gives it up; 15m at most",
         "15m",
     ),
+    Option("kafka.delivery.timeout.ms", duration, (Part.SINK,), "how long a message may take to be acknowledged", "2m"),
     Option("kafka.batch.size", size, (Part.SINK,), "at most so many bytes in a batch, before it is packed", "768k"),
     Option("txnAppId", text, (Part.SINK,), "who writes, if a write that is repeated shall be recognised"),
     Option("txnVersion", count, (Part.SINK,), "the how many-th write of txnAppId this is: each higher than the last"),
@@ -280,11 +287,16 @@ class Options:
     def __init__(self, given: Mapping[str, str], part: Part, *or_of: Part) -> None:
         """`or_of`: these may be meant as well; it is not known yet."""
         self.part = part
+        self.unused: list[str] = []
+        """Of Spark's own source for Kafka: they say nothing here."""
         self._values: dict[str, Any] = {}
         problems = []
         for name, value in given.items():
             option = _BY_NAME.get(name.lower())
-            if option is None:
+            if is_taken(name) and (option is None or not {part, *or_of} & set(option.parts)):
+                problems += refused(name)
+                self.unused.append(name)
+            elif option is None:
                 problems.append(f"there is no option {name!r}{_did_you_mean(name)}")
             elif not {part, *or_of} & set(option.parts):
                 problems.append(f"{option.name} is no option of a {part}, but of {_listed(option.parts)}")
@@ -310,7 +322,9 @@ class Options:
     def need(self, name: str) -> Any:
         value = self.get(name)
         if value is None:
-            raise SparkError(f'a {self.part} needs .option("{name}", ...): {_BY_NAME[name.lower()].meaning}')
+            close = difflib.get_close_matches(name, self.unused, 1)
+            hint = f", and {close[0]} is not it" if close else ""
+            raise SparkError(f'a {self.part} needs .option("{name}", ...): {_BY_NAME[name.lower()].meaning}{hint}')
         return value
 
 
@@ -329,14 +343,6 @@ def part_of(given: Mapping[str, str], *, is_stream: bool) -> Part:
 def wants_types(options: Options) -> bool:
     """Whether values are decoded by the registry."""
     return bool(options.get("valueFormat") != "raw")
-
-
-def bad_rows_said(options: Options) -> str | None:
-    """What shall become of bad rows, by either of its names. None: the user did not say."""
-    if options.has("badRows"):
-        return str(options.get("badRows"))
-    mode = options.get("mode")
-    return mode if mode in BAD_ROWS else None
 
 
 def part_of_write(given: Mapping[str, str]) -> Part:

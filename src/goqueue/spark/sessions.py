@@ -8,16 +8,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from goqueue.spark.errors import SparkError
 
 JAVA_VERSION_MIN = 17
+_CONNECT = "sc://"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 # Spark's launcher asks for a module that small Java runtimes leave out and that makes the others print a warning. It
@@ -34,7 +40,8 @@ exec {java} "$@"
 """
 
 # Spark puts its own zip of pyspark before everything else. What is imported from there is compiled anew by every
-# process, which takes each a second or more; the installed package is the same, and compiled.
+# process, which takes each a second or more; the installed package is the same, and compiled. `worker_start.py` has a
+# process connect before it imports anything.
 _PYTHON = """#!/bin/sh
 path=
 set -f
@@ -47,6 +54,10 @@ for part in $PYTHONPATH; do
 done
 unset IFS
 export PYTHONPATH="$path"
+if [ "$1" = -m ] && [ -n "$PYTHON_WORKER_FACTORY_PORT" ]; then
+    shift
+    exec {python} {start} "$@"
+fi
 exec {python} "$@"
 """
 
@@ -84,20 +95,26 @@ _QUIET_AND_LOCAL = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
     "spark.sql.shuffle.partitions": "4",
+    # How long a Python process that has connected may take to say who it is: it imports pyspark meanwhile.
+    "spark.python.authenticate.socketTimeout": "300s",
 }
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def session(name: str = "goqueue", master: str | None = None, options: Mapping[str, str] | None = None) -> SparkSession:
     """The running session, or a new one: on this machine (`local[*]`) unless `master` says where, or spark-submit did.
+    A `master` such as sc://host:15002 is a server of Spark Connect.
 
     `options` are Spark's own, by name: {"spark.sql.shuffle.partitions": "8"}.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    where = master or os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_MASTER", "local[*]")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    if where.startswith(_CONNECT):
+        return _connected(where, options or {})
     builder = SparkSession.builder.appName(name)
     settings = dict(_QUIET_AND_LOCAL)
     if not is_submitted:
-        where = master or os.environ.get("SPARK_MASTER", "local[*]")
         builder = builder.master(where)
         if where.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -106,9 +123,45 @@ def session(name: str = "goqueue", master: str | None = None, options: Mapping[s
         os.environ["JAVA_HOME"] = java_home()
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_log_settings()}"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for key, value in (settings | dict(options or {})).items():
+    settings |= dict(options or {})
+    if not is_submitted and SparkContext._gateway is None:  # noqa: SLF001  a second JVM would be for nothing
+        conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(where).setAll(list(settings.items()))
+        # Not in our process group: a signal to the group is for us, who stop the JVM when its micro-batch is done. The
+        # JVM ends by itself when we do.
+        gateway = launch_gateway(conf, {"start_new_session": True})  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    spark = builder.getOrCreate()
+    _find_from_every_thread()
+    return spark
+
+
+def _find_from_every_thread() -> None:
+    """Spark looks for a source in Python in the session that is active in its thread. When a thread that is not the
+    main one writes, none is, and it says that there is no such source; so the session is made active before.
+    """
+    for kind, name in ((DataFrameWriter, "save"), (DataStreamWriter, "start")):
+        write = getattr(kind, name)
+        if not hasattr(write, "__wrapped__"):
+            setattr(kind, name, _activating(write))
+
+
+def _activating(write: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(write)
+    def write_here(writer: Any, *given: Any, **named: Any) -> Any:
+        jvm = writer._spark._jvm  # noqa: SLF001  pyspark has no other way
+        jvm.SparkSession.setActiveSession(writer._spark._jsparkSession)  # noqa: SLF001
+        return write(writer, *given, **named)
+
+    return write_here
+
+
+def _connected(where: str, options: Mapping[str, str]) -> SparkSession:
+    """The server has its own settings: only those of a session can be given."""
+    builder = SparkSession.builder.remote(where)
+    for key, value in options.items():
+        builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
@@ -156,7 +209,8 @@ def _python() -> str:
     spark = str(Path(pyspark.__file__).parent)
     if os.environ.get("SPARK_HOME", spark) != spark:
         return sys.executable  # another Spark has another pyspark
-    text = _PYTHON.format(spark=shlex.quote(spark), python=shlex.quote(sys.executable))
+    start = str(Path(__file__).with_name("worker_start.py"))
+    text = _PYTHON.format(spark=shlex.quote(spark), python=shlex.quote(sys.executable), start=shlex.quote(start))
     path = _own_directory(f"python-{sha256(text.encode()).hexdigest()[:12]}") / "python"
     _write_once(path, text, 0o700)
     return str(path)

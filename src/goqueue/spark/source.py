@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from goqueue.spark.errors import SparkError, told_in_one_line
+from goqueue.spark.kafka_options import tell
 from goqueue.spark.options import Options, Part, part_of, part_of_write, wants_types
 from goqueue.spark.refused import RefusedStream
 
@@ -30,13 +31,16 @@ class GoQueueDataSource(DataSource):
 
     def _write_options(self) -> Options:
         given = dict(self.options)
-        return Options(given, part_of_write(given))
+        options = Options(given, part_of_write(given))
+        tell(options.unused)
+        return options
 
     def schema(self) -> StructType:
         with told_in_one_line():
             # Spark asks before it says whether the read is a stream.
             given = dict(self.options)
             options = Options(given, part_of(given, is_stream=False), part_of(given, is_stream=True))
+            tell(options.unused)
             if options.part is Part.TABLE:
                 from goqueue.spark.tables.reader import table_schema
 

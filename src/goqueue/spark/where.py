@@ -24,6 +24,9 @@ _FIELD = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 class Where:
     address: str
     security: Security | None = None
+    client_id: str = "goqueue-spark"
+    patience_s: float = 60.0
+    """How long a broker may take to answer, and how long one that was there may be away, as when it restarts."""
 
     def __str__(self) -> str:
         return self.address
@@ -31,7 +34,9 @@ class Where:
 
 def kafka_at(options: Options) -> Where:
     """SparkError: the options do not say where, or contradict each other."""
-    return Where(options.need("kafka.bootstrap.servers"), security_of(options))
+    patience_s = options.get("kafka.request.timeout.ms") / 1000
+    address: str = options.need("kafka.bootstrap.servers")
+    return Where(address, security_of(options), options.get("kafka.client.id"), patience_s)
 
 
 def security_of(options: Options) -> Security | None:

@@ -109,7 +109,7 @@ def test_avro_becomes_columns_and_what_does_not_fit_is_told_kept_or_a_dead_lette
     assert f"topic {topic}, partition 0, offset 2: does not fit schema" in str(told.value)
 
     # Two actions read twice and write a dead letter twice: the broker keeps one letter.
-    rest = read(spark, node, topic, "avro", mode="deadletter")
+    rest = read(spark, node, topic, "avro", badRows="deadletter")
     assert rest.columns == [*fields, *ours[:-2]]
     assert rest.count() == 4
     assert rest.where("id is not null").count() == 3

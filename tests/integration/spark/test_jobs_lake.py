@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka as ck
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,8 +19,10 @@ from goqueue.spark.jobs import archive, backfill, reconcile, restore
 from goqueue.spark.jobs.backfill import lake_then_tail
 from goqueue.spark.jobs.lake import Lake
 from tests.integration.conftest import CreateTopic
-from tests.integration.process import GOQUEUE, Node
-from tests.integration.spark.jobs import Jobs, Place, publish, wait_for_batches
+from tests.integration.process import DEADLINE_S, GOQUEUE, Node
+from tests.integration.spark.jobs import SPARK_DEADLINE_S, Jobs, Place, publish, wait_for_batches
+from tests.integration.spark.killing import kill_all_of
+from tests.integration.topics import admin_client
 
 DOCS = Path(__file__).parents[3] / "docs" / "pipeline.md"
 (EXAMPLE,) = (each for each in re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL) if "lake" in each)
@@ -155,7 +158,7 @@ def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     command = [GOQUEUE, "pipeline", "archive", topic, "--lake", lake, "--batch", "100", "--kafka", node.address]
     process = subprocess.Popen(list(map(str, command)), start_new_session=True)
     wait_for_batches(lake, 3, process)
-    os.killpg(process.pid, signal.SIGKILL)
+    kill_all_of(process.pid)
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
     said = jobs(reconcile, f"topic:{topic}", f"lake:{lake}", code=1)
     assert 0 < said["lost"] < 6000
@@ -165,6 +168,52 @@ def test_an_archive_that_is_killed_loses_nothing_and_repeats_nothing(
     assert (said["is_right"], said["arrived"]) == (True, 6000)
     assert list(lake.rglob(".spark-staging-*")) == []
     assert read(spark.read.parquet(str(lake / f"topic={topic}"))) == sorted(published.items())
+
+
+def test_sigterm_to_the_process_group_ends_a_job_after_its_micro_batch(
+    node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    """As service managers and terminals send it. The JVM, which is not in the group, finishes the batch."""
+    topic, lake = make_topic(), tmp_path / "lake"
+    publish(node, topic, [b"%d" % number for number in range(6000)])
+    command = [GOQUEUE, "pipeline", "archive", topic, "--lake", lake, "--batch", "100", "--kafka", node.address]
+    words = list(map(str, [*command, "--follow"]))
+    process = subprocess.Popen(words, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for_batches(lake, 3, process)
+    os.killpg(process.pid, signal.SIGTERM)
+    said, _ = process.communicate(timeout=SPARK_DEADLINE_S)
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert said.startswith(b"archived "), said
+    assert len(said.splitlines()) == 1, said
+    log = lake / "_goqueue" / "checkpoints" / topic
+    planned, done = (
+        {each.name for each in (log / name).iterdir() if each.name.isdigit()} for name in ("offsets", "commits")
+    )
+    assert planned == done, "a micro-batch was left in the middle"
+    assert 3 <= len(done) < 60
+
+
+def test_jobs_that_move_nothing_say_why(jobs: Jobs, node: Node, make_topic: CreateTopic, tmp_path: Path) -> None:
+    topic, into, lake = make_topic(1), make_topic(1), tmp_path / "lake"
+    assert jobs(archive, topic, "--lake", str(lake))["why"] == [f"nothing was ever published to {topic}"]
+    publish(node, topic, [b"%d" % number for number in range(30)])
+    assert jobs(archive, topic, "--lake", str(lake))["records"] == 30
+    (why,) = jobs(archive, topic, "--lake", str(lake))["why"]
+    assert why == f"nothing of {topic} is new: what it has, up to 30 offsets, was taken before"
+    words = (topic, "--lake", str(lake), "--into", into)
+    early = jobs(restore, *words, "--to", "2001-01-01T00:00:00Z")
+    assert early["why"] == "none of 30 archived messages lies in that time"
+    asked = (*words, "--where", "length(value) > 99")
+    for more in ((), ("--dry-run",)):
+        assert jobs(restore, *asked, *more)["why"] == "--where chooses none of the 30 archived messages of that time"
+    said = jobs(backfill, *words, "--select", "SELECT * FROM messages WHERE partition > 7")
+    assert (said["records"], said["written"]) == (30, 0)
+    assert said["why"] == "--select gave no rows for any of 30 messages"
+    gone = ck.TopicPartition(topic, 0, 30)
+    admin_client(node.address).delete_records([gone])[gone].result(DEADLINE_S)
+    shutil.rmtree(lake)
+    (why,) = jobs(archive, topic, "--lake", str(lake))["why"]
+    assert why.startswith(f"all 30 messages that {topic} had are gone: retention")
 
 
 def test_an_archive_that_is_killed_in_its_first_batch_begins_where_it_began(

@@ -1,7 +1,6 @@
-"""Report and dlq over what workers did, and pipelines of users in SQL and Python: each on real messages."""
+"""Report and dlq over what workers did, on real messages."""
 
 import asyncio
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,11 @@ from pyspark.sql import SparkSession
 
 from goqueue.client import Job, Reject, Worker
 from goqueue.client.sync import Admin
-from goqueue.spark.jobs import dlq, measuring, report, run
+from goqueue.spark.jobs import dlq, measuring, report
 from goqueue.spark.tables.schemas import SCHEMAS
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.spark.jobs import Jobs, publish
-
-PAGE = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -53,8 +50,8 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     asyncio.run(work(node, topic, group, 80))
     publish(node, topic, [b"more than one page of journeys"] * 1500)
 
-    page, out = tmp_path / "report.html", tmp_path / "tables"
-    said = jobs(report, topic, "--page", str(page), "--out", str(out), "--window", "1h")
+    out = tmp_path / "tables"
+    said = jobs(report, topic, "--out", str(out), "--window", "1h")
     assert said["records"] == 1580
     assert sum(row["messages"] for row in said["throughput"]) == 1580
     persisted = {row["group"]: row["messages"] for row in said["latency"] if row["stage"] == "persist"}
@@ -71,7 +68,6 @@ def test_a_report_tells_what_happened_and_dead_letters_are_sorted(
     assert [row["lag"] for row in said["lag_over_time"] if row["group"] == group][-1] == 1500
     assert said["lag"][0]["lag"] == 1500
     assert sum(row.messages for row in spark.read.parquet(str(out / "throughput")).collect()) == 1580
-    assert page.read_text("utf-8").count("<svg") >= 4
 
     said = jobs(dlq, topic)
     found = {(row["cause"], row["shape"]): row["messages"] for row in said["clusters"]}
@@ -119,51 +115,3 @@ def test_runs_are_taken_apart_and_a_delayed_message_is_one_with_its_second_place
     noon_ms = int(noon.timestamp() * 1000)
     assert measuring.began_between(steps, noon_ms + 50, None).count() == 0
     assert measuring.began_between(steps, noon_ms, noon_ms + 1).count() == len(found)
-
-
-def test_the_pipelines_of_the_page_run(
-    jobs: Jobs, spark: SparkSession, node: Node, tmp_path: Path, make_topic: CreateTopic
-) -> None:
-    (sql,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
-    python = next(each for each in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "write(" in each)
-    orders, by_sql, by_python = make_topic(), make_topic(), make_topic()
-    values = [b'{"id": %d, "amount": %d}' % (number, number % 200) for number in range(400)]
-    published = publish(node, orders, values)
-    big = sorted(value for value in published if int(value.split()[-1][:-1]) > 100)
-    for name, text, into in (("big.sql", sql, by_sql), ("big.py", python, by_python)):
-        placed = text.replace("FROM orders", f"FROM `{orders}`").replace('"orders"', f'"{orders}"')
-        placed = placed.replace("INTO big", f"INTO `{into}`").replace('"big")', f'"{into}")')
-        file = tmp_path / name
-        file.write_text(placed)
-        said = jobs(run, str(file), "--set", "least=100")
-        assert said["queries"] == {into: len(big)}
-        again = jobs(run, str(file), "--set", "least=100")
-        assert (again["records"], again["bytes"]) == (0, 0)
-        rows = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).load(into).collect()
-        shown = sorted(bytes(row.value) for row in rows)
-        assert len(shown) == len(big)
-        assert said["bytes"] == sum(len(row.key) + len(row.value) for row in rows)
-        if name == "big.py":
-            assert shown == big
-    assert (tmp_path / "big.checkpoint" / by_sql).is_dir()
-
-
-def test_what_is_no_stream_is_counted_too_and_bytes_only_where_they_are_known(
-    jobs: Jobs, tmp_path: Path, make_topic: CreateTopic
-) -> None:
-    topic, file = make_topic(), tmp_path / "plain.sql"
-    file.write_text(f"INSERT INTO `{topic}` VALUES ('k', 'größer') AS rows(key, value)")
-    said = jobs(run, str(file))
-    assert (said["queries"], said["records"], said["bytes"]) == ({topic: 1}, 1, 9)
-    file.write_text(f"INSERT INTO parquet.`{tmp_path}/numbers` SELECT id FROM range(3)")
-    said = jobs(run, str(file))
-    assert (said["queries"], said["records"], said["bytes"]) == ({"numbers": 3}, 3, None)
-
-
-def test_a_pipeline_that_cannot_run_says_why(jobs: Jobs, tmp_path: Path) -> None:
-    file = tmp_path / "wrong.sql"
-    file.write_text("SELECT * FROM no_such_thing")
-    assert "there is no table and no topic 'no_such_thing'" in jobs(run, str(file), code=3)["error"]
-    file.write_text("SELEC 1")
-    assert "SELEC" in jobs(run, str(file), code=1)["error"]
-    assert jobs(run, str(tmp_path / "none.sql"), code=2)["error"].endswith("none.sql'\n")

@@ -203,7 +203,7 @@ def test_aborted_and_open_transactions_are_not_seen(node: Node, make_topic: Crea
     producer.flush(DEADLINE_S)
     committed = [b"%d %d" % (number, each) for number in (0, 2) for each in range(3)]
     assert [row.value for row in read_all(node, subscribe=name)] == committed
-    everything = [row.value for row in read_all(node, subscribe=name, isolation_level="read_uncommitted")]
+    everything = [row.value for row in read_all(node, subscribe=name, kafka_isolation_level="read_uncommitted")]
     assert everything == [*committed[:3], b"1 0", b"1 1", b"1 2", *committed[3:], b"open"]
     producer.abort_transaction(DEADLINE_S)
 

@@ -1,8 +1,6 @@
 """`spark.readStream`: nothing lost and nothing twice, whatever is killed."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Late, Node
-from tests.integration.spark.reading import publish
+from tests.integration.spark.killing import kill_all_of
+from tests.integration.spark.reading import offsets, publish
 from tests.integration.topics import admin_client, create_topic, group_offsets
 
 SPARK_DEADLINE_S = 600.0
@@ -57,7 +56,7 @@ class Archive:
 def end_of(query: StreamingQuery) -> object:
     assert query.exception() is None
     progress = query.lastProgress
-    return progress and json.loads(progress.json)["sources"][0]["endOffset"]
+    return progress and offsets(json.loads(progress.json)["sources"][0]["endOffset"])
 
 
 def test_a_query_goes_on_over_restarts_of_everything(spark: SparkSession, own_node: Node, tmp_path: Path) -> None:
@@ -121,7 +120,7 @@ def test_a_driver_that_is_killed_loses_nothing_and_repeats_nothing(
 
         wait_for(has_written, "three micro-batches")
     finally:
-        os.killpg(driver.pid, signal.SIGKILL)
+        kill_all_of(driver.pid)
         driver.wait(DEADLINE_S)
     query = archive.start(is_up_to_now=True)
     query.awaitTermination()

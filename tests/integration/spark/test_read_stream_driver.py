@@ -15,7 +15,7 @@ from goqueue.spark.read.splits import Range
 from tests.integration.conftest import CreateTopic
 from tests.integration.goqueue_command import Command
 from tests.integration.process import DEADLINE_S, Node, wait_until
-from tests.integration.spark.reading import publish, ranges, rows, stream_reader
+from tests.integration.spark.reading import offsets, publish, ranges, rows, stream_reader
 from tests.integration.topics import admin_client, create_topic, group_offsets
 
 ALL = ReadAllAvailable()
@@ -34,14 +34,14 @@ def values(count: int) -> list[bytes]:
 def test_a_stream_starts_where_it_is_told_to_and_goes_to_the_end(node: Node, make_topic: CreateTopic) -> None:
     topic = make_topic(partitions=2)
     publish(node, topic, values(10))
-    assert stream_reader(node, subscribe=topic).initialOffset() == {topic: {"0": 10, "1": 0}}
+    assert offsets(stream_reader(node, subscribe=topic).initialOffset()) == {topic: {"0": 10, "1": 0}}
     reader = stream_reader(node, subscribe=topic, startingOffsets=json.dumps({topic: {"0": 4, "1": -2}}))
     start = reader.initialOffset()
-    assert start == {topic: {"0": 4, "1": 0}}
+    assert offsets(start) == {topic: {"0": 4, "1": 0}}
     publish(node, topic, values(3), partition=1)
     end = reader.latestOffset(start, ALL)
-    assert end == {topic: {"0": 10, "1": 3}, BEGAN: start}
-    assert reader.reportLatestOffset() == {topic: {"0": 10, "1": 3}}
+    assert offsets(end) == {topic: {"0": 10, "1": 3}, BEGAN: offsets(start)}
+    assert offsets(reader.reportLatestOffset() or {}) == {topic: {"0": 10, "1": 3}}
     splits = reader.partitions(start, end)
     assert ranges(splits) == [Range(topic, 0, 4, 10), Range(topic, 1, 0, 3)]
     assert [row.value for row in rows(reader, splits)] == values(10)[4:] + values(3)
@@ -65,11 +65,11 @@ def test_who_is_killed_in_the_first_micro_batch_begins_it_where_it_began(
     publish(node, topic, values(7))
     reader = stream_reader(node, subscribe=topic)
     other_start = reader.initialOffset()
-    assert other_start == {topic: {"0": 17 + count}}
+    assert offsets(other_start) == {topic: {"0": 17 + count}}
     first = [Range(topic, 0, 10, 10 + count)] if count else []
     assert ranges(reader.partitions(other_start, end)) == first
     after = reader.latestOffset(end, ALL)
-    assert after == {topic: {"0": 17 + count}}
+    assert offsets(after) == {topic: {"0": 17 + count}}
     assert ranges(reader.partitions(end, after)) == [Range(topic, 0, 10 + count, 17 + count)]
     reader.stop()
 
@@ -97,7 +97,7 @@ def test_caps_are_spread_over_partitions(node: Node, make_topic: CreateTopic) ->
     def next_of(**options: str) -> dict[str, int]:
         reader = stream_reader(node, subscribe=topic, startingOffsets="earliest", **options)
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
-        assert reader.latestOffset(start, ALL) == {topic: {"0": 900, "1": 100}}
+        assert offsets(reader.latestOffset(start, ALL)) == {topic: {"0": 900, "1": 100}}
         reader.stop()
         return end[topic]  # type: ignore[no-any-return]
 
@@ -118,13 +118,13 @@ def test_topics_and_partitions_that_appear_are_read_from_their_beginning(node: N
     publish(node, first, values(5))
     reader = stream_reader(node, subscribePattern=f"{prefix}-.*")
     start = reader.initialOffset()
-    assert start == {first: {"0": 5}}
+    assert offsets(start) == {first: {"0": 5}}
     create_topic(node.address, second, 1)
     publish(node, second, values(2))
     admin_client(node.address).create_partitions([NewPartitions(first, 2)])[first].result(DEADLINE_S)
     publish(node, first, values(3), partition=1)
     end = reader.latestOffset(start, ALL)
-    assert end == {first: {"0": 5, "1": 3}, second: {"0": 2}, BEGAN: start}
+    assert offsets(end) == {first: {"0": 5, "1": 3}, second: {"0": 2}, BEGAN: offsets(start)}
     assert ranges(reader.partitions(start, end)) == [Range(first, 1, 0, 3), Range(second, 0, 0, 2)]
     reader.stop()
 
@@ -144,27 +144,35 @@ def test_what_retention_has_removed_fails_the_query_or_is_gone_past(node: Node, 
     lenient.stop()
 
 
-def test_a_topic_that_is_deleted_and_made_anew(node: Node, make_topic: CreateTopic) -> None:
+def test_a_topic_that_is_deleted_and_made_again(node: Node, make_topic: CreateTopic) -> None:
     topic = make_topic(partitions=1)
     publish(node, topic, values(100))
-    start = {topic: {"0": 100}}
     strict = stream_reader(node, subscribe=topic)
     lenient = stream_reader(node, subscribe=topic, failOnDataLoss="false")
+    start = strict.latestOffset({topic: {"0": 100}}, ALL)  # of a checkpoint that knew no ids yet
+    assert offsets(start) == {topic: {"0": 100}}
     assert strict.latestOffset(start, ALL) == lenient.latestOffset(start, ALL) == start
+    publish(node, topic, values(5))
+    before = lenient.latestOffset(start, ALL)
+    (planned,) = strict.partitions(start, before)
     admin_client(node.address).delete_topics([topic])[topic].result(DEADLINE_S)
     with pytest.raises(SparkError, match=f"there is no topic {topic}"):
         strict.latestOffset(start, ALL)
     assert lenient.latestOffset(start, ALL) == {}
+    assert rows(lenient, [planned]) == []
     create_topic(node.address, topic, 1)
-    publish(node, topic, values(7))
-    with pytest.raises(
-        SparkError, match=f"partition 0 of topic {topic} ends at offset 7, and the query has read up to"
-    ):
-        strict.latestOffset(start, ALL)
-    for at in (start, {}):
+    publish(node, topic, values(200))  # more than it had: only its id tells that it is another one
+    for asked in (lambda: strict.latestOffset(start, ALL), lambda: strict.partitions(start, before)):
+        with pytest.raises(SparkError, match=f"topic {topic} was deleted and made again since the query read it"):
+            asked()
+    with pytest.raises(SparkError, match=f"topic {topic} was deleted and made again while it was read"):
+        rows(strict, [planned])
+    assert rows(lenient, [planned]) == []
+    assert lenient.partitions(start, before) == []
+    for at in (start, before, {}):
         end = lenient.latestOffset(at, ALL)
-        assert end == {topic: {"0": 7}}
-        assert [row.value for row in rows(lenient, lenient.partitions(at, end))] == values(7)
+        assert offsets(end) == {topic: {"0": 200}}
+        assert [row.value for row in rows(lenient, lenient.partitions(at, end))] == values(200)
     strict.stop()
     lenient.stop()
 

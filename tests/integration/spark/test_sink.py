@@ -1,7 +1,9 @@
 """The sink on a real Spark and a real node: what goes in comes out, once, and what fails is never seen."""
 
 import re
+import uuid
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from goqueue.records.partitioners import Partitioner, partition_for
+from goqueue.spark.read.columns import COLUMNS
 from tests.integration.clients import Record
 from tests.integration.confluent_client import Confluent
 from tests.integration.conftest import CreateTopic
@@ -117,9 +120,59 @@ def test_the_examples_of_the_page_run(
     assert sorted(one.value or b"" for one in committed(own_node, "audit")) == [b"0", b"1", b"2"]
 
 
+def test_rows_are_written_back_as_they_were_read(spark: SparkSession, node: Node, make_topic: CreateTopic) -> None:
+    """With all columns that a read has, into a topic that was not there before."""
+    first, second = make_topic(PARTITIONS), f"made-by-spark-{uuid.uuid4().hex[:8]}"
+    sent = "SELECT CAST(id AS STRING) AS key, CAST(id AS STRING) AS value, 1700000000000 + id * 86400000 AS timestamp"
+    to(node, spark.sql(f"{sent}, if(id % 3 = 0, 'high', NULL) AS priority FROM range(500)"), first).save()
+    options = {
+        "kafka.bootstrap.servers": node.address,
+        "subscribe": first,
+        "columns": ",".join(c.name for c in COLUMNS),
+    }
+    rows = spark.read.format("goqueue").options(**options).load()
+    to(node, rows.withColumn("partition", F.lit(0)), second).save()
+    found = Confluent.read(node.address, {(second, 0): end_offsets(node, second, 1)[0]}, committed_only=True)
+    assert sorted((one.key, one.timestamp_ms) for one in found) == sorted(
+        (b"%d" % number, 1_700_000_000_000 + number * 86_400_000) for number in range(500)
+    )
+    assert sorted((one.key, one.timestamp_ms) for one in committed(node, first)) == sorted(
+        (one.key, one.timestamp_ms) for one in found
+    )
+
+
+def test_a_topic_that_the_broker_does_not_make_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    strict = Node(tmp_path, "--auto-create-topics", "off").start()
+    fine = spark.sql("SELECT 'x' AS value")
+    try:
+        refused(to(strict, fine, "no-such-topic"), "there is no topic 'no-such-topic', and the broker does not make it")
+        refused(to(strict, fine.selectExpr("value", "'nowhere' AS topic")), "column 'topic' holds 'nowhere': there is")
+    finally:
+        strict.clean_up()
+
+
+def test_a_thread_of_the_user_writes_and_starts_streams(
+    spark: SparkSession, node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    first, second = make_topic(PARTITIONS), make_topic(PARTITIONS)
+    at = {"kafka.bootstrap.servers": node.address}
+
+    def work() -> None:
+        to(node, spark.sql("SELECT CAST(id AS STRING) AS value FROM range(20)"), first).save()
+        stream = spark.readStream.format("goqueue").options(**at, startingOffsets="earliest").load(first)
+        writer = stream.select("value").writeStream.format("goqueue").options(**at, topic=second)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
+    assert sorted(int(one.value or b"") for one in committed(node, second)) == list(range(20))
+
+
 BAD = {
     "SELECT 1 AS value": "column 'value' is int, but must be binary or string",
-    "SELECT 'x' AS value, 1 AS offset": "there is no column 'offset' in a message; those are key, value, headers,",
+    "SELECT 'x' AS value, 1 AS offsets": "there is no column 'offsets' in a message; those are key, value, headers,",
+    "SELECT 'x' AS value, -1L AS timestamp": "column 'timestamp' holds -1, which is below 0; the row is for topic",
     "SELECT 'x' AS key": "column 'value' is missing",
     "SELECT 'x' AS value, 1 AS `VALUE`": "column 'value' is there 2 times",
     "SELECT 'x' AS value, 99 AS partition": "column 'partition' holds 99, but topic '{topic}' has only 0 to 2",
@@ -136,7 +189,7 @@ def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_top
         refused(to(node, spark.sql(statement), topic), expected.format(topic=topic))
     refused(to(node, fine), "no topic is given")
     refused(to(node, spark.sql("SELECT 'x' AS value, NULL AS topic")), "no topic is given")
-    refused(to(node, fine, "no-such-topic"), "there is no topic 'no-such-topic'")
+    refused(to(node, fine, "no such topic"), "no such topic")
     refused(to(node, fine, topic).mode("overwrite"), 'a topic cannot be overwritten: use .mode("append")')
     refused(
         to(node, fine, topic, partitioner="md5"), "partitioner: 'md5' is none of murmur2, murmur3, crc32, round_robin"
@@ -150,9 +203,7 @@ def test_bad_input_is_told_in_one_line(spark: SparkSession, node: Node, make_top
         to(node, fine, topic, **{"kafka.transaction.timeout.ms": "1"}), "kafka.transaction.timeout.ms (1 ms), raise it"
     )
     refused(to(node, spark.sql("SELECT 'x' AS value, CAST(NULL AS string) AS topic")), "column 'topic' holds NULL")
-    refused(
-        to(node, spark.sql("SELECT 'x' AS value, 'nowhere' AS topic")), "column 'topic' holds 'nowhere': there is no"
-    )
+    refused(to(node, spark.sql("SELECT 'x' AS value, 'no/where' AS topic")), "column 'topic' holds 'no/where': ")
     large = spark.sql("SELECT repeat('x', 2000000) AS value")
     refused(to(node, large, topic, **{"kafka.compression.type": "none"}), f"a batch for topic '{topic}' is too large: ")
     assert committed(node, topic) == []

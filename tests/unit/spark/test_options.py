@@ -1,6 +1,9 @@
+import logging
+
 import pytest
 
 from goqueue.spark.errors import SparkError
+from goqueue.spark.kafka_options import tell
 from goqueue.spark.options import OPTIONS, Options, Part, part_of
 
 
@@ -46,11 +49,34 @@ def test_defaults_are_values_that_may_be_given(option: object) -> None:
         ({"Table": "dlq"}, False, Part.TABLE),
         ({"read": "segments"}, False, Part.SEGMENTS),
         ({"mode": "QUEUE"}, True, Part.QUEUE),
-        ({"mode": "failfast"}, False, Part.BATCH),
+        ({"mode": "stream"}, True, Part.STREAM),
     ],
 )
 def test_the_part_follows_from_the_options(given: dict[str, str], is_stream: bool, part: Part) -> None:
     assert part_of(given, is_stream=is_stream) is part
+
+
+def test_options_of_kafka_clients_are_taken_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    given = {"kafka.max.poll.records": "5", "Kafka.Linger.Ms": "1", "fetchOffset.numRetries": "3"}
+    options = Options({"subscribe": "a", **given}, Part.STREAM)
+    assert sorted(options.unused) == sorted(given)
+    assert Options({"kafka.compression.type": "zstd"}, Part.STREAM).unused == ["kafka.compression.type"]  # of a write
+    with caplog.at_level(logging.INFO, "goqueue.spark"):
+        for _ in range(2):
+            tell(options.unused)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("INFO", "options that say nothing here: Kafka.Linger.Ms, fetchOffset.numRetries, kafka.max.poll.records")
+    ]
+
+
+def test_what_sparks_own_source_refuses_is_refused() -> None:
+    with pytest.raises(SparkError, match=r"kafka.auto.offset.reset cannot be given: say startingOffsets"):
+        Options({"kafka.auto.offset.reset": "earliest"}, Part.STREAM)
+
+
+def test_a_slip_in_the_name_of_the_brokers_is_told() -> None:
+    with pytest.raises(SparkError, match=r"and kafka.boostrap.servers is not it"):
+        Options({"kafka.boostrap.servers": "127.0.0.1:9092"}, Part.BATCH).need("kafka.bootstrap.servers")
 
 
 def test_every_option_is_there_once() -> None:

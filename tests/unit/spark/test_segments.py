@@ -151,7 +151,7 @@ def test_aborted_transactions_are_left_out_though_their_end_is_elsewhere(written
     written.append(end_of(2, ControlKind.COMMIT), batch_of(b"more", producer=1), seal=True)
     written.append(end_of(1, ControlKind.ABORT), batch_of(b"active"))
     assert values(written.directory) == [(0, b"plain"), (2, b"kept")]
-    seen = values(written.directory, **{"isolation.level": "read_uncommitted"})
+    seen = values(written.directory, **{"kafka.isolation.level": "read_uncommitted"})
     assert seen == [(0, b"plain"), (1, b"lost"), (2, b"kept"), (4, b"more")]
 
 
@@ -202,7 +202,7 @@ def test_a_damaged_header_costs_its_batch_only(written: Written) -> None:
     flip(written.files[0], batch_of(b"a").size + 16)  # the magic
     with pytest.raises(SparkError, match="offsets 1 to 1"):
         read(written.directory)
-    rows = read(written.directory, mode="permissive")
+    rows = read(written.directory, badRows="permissive")
     assert [row["offset"] for row in rows if row["_error"] is None] == [0, 2]
 
 

@@ -1,6 +1,7 @@
 """What a session gives to the processes that Spark starts."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,42 @@ def test_pyspark_is_imported_where_it_is_compiled(monkeypatch: pytest.MonkeyPatc
 def test_another_spark_keeps_its_own_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert sessions._python() == sys.executable
+
+
+SLOW = """
+import os, socket, sys
+
+print("importing", flush=True)
+sys.stdin.readline()  # as long as it takes
+with socket.socket() as connection:
+    connection.settimeout(30)
+    connection.connect(("127.0.0.1", int(os.environ["PYTHON_WORKER_FACTORY_PORT"])))
+    connection.sendall(b"hello " + sys.argv[1].encode())
+    with socket.socket() as other:  # the next one is a connection of its own
+        other.connect(connection.getpeername())
+        other.sendall(b"again")
+"""
+
+
+def test_a_process_connects_before_it_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Spark waits 10 s for that and no longer, however busy the machine is."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    (tmp_path / "slow.py").write_text(SLOW)
+    with socket.create_server(("127.0.0.1", 0)) as spark:
+        environment = {**os.environ, "PYTHON_WORKER_FACTORY_PORT": str(spark.getsockname()[1])}
+        command = [sessions._python(), "-m", "slow", "there"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(command, env=environment, cwd=tmp_path, **pipes) as process:  # type: ignore[call-overload]
+            connection, _ = spark.accept()
+            assert process.stdout.readline() == b"importing\n"
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            another, _ = spark.accept()
+            with connection, another:
+                assert (read_all(connection), read_all(another)) == (b"hello there", b"again")
+        assert process.returncode == 0
+
+
+def read_all(connection: socket.socket) -> bytes:
+    with connection.makefile("rb") as file:
+        return file.read()

@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from goqueue.spark.errors import SparkError
 from goqueue.spark.formats.registry import Registry, SchemaText
 from goqueue.spark.formats.shapes import Shape, Unsupported
-from goqueue.spark.options import Options, Part, bad_rows_said, names
+from goqueue.spark.options import Options, Part, names
 from goqueue.spark.read.columns import LEASED, known_columns
 from goqueue.spark.segments.directory import find_logs
 from goqueue.spark.where import Where, kafka_at
@@ -86,7 +86,7 @@ class Decoding:
 def decoding_of(options: Options, server: Where) -> Decoding:
     """Asks the registry. SparkError: there is no schema, or the topics have different ones."""
     name = options.get("valueFormat")
-    bad_rows = bad_rows_said(options) or "permissive"
+    bad_rows = options.get("badRows")
     if bad_rows == "deadletter" and options.part is Part.SEGMENTS:
         raise SparkError("badRows=deadletter needs a broker that takes the letters: a read of segments has none")
     subject: str | None = options.get("valueSubject")

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from goqueue.spark.jobs import why_nothing
 from goqueue.spark.jobs.lake import Lake, as_archived, query_id_of, starting_offsets
 from goqueue.spark.jobs.queries import counted, limits_of, to_the_end, told_to_stop, triggered
 from goqueue.spark.jobs.running import Run, check_topics, submitted
@@ -37,7 +38,12 @@ def archive(run: Run) -> int:
             to_the_end(starts, run.tell, lambda: f"archive: {totals}", stopping)
             if stopping.signal:
                 break
-    run.tell.facts(f"archived {totals}, in {given.lake}", totals.facts() | {"lake": given.lake, "topics": given.topic})
+    facts = totals.facts() | {"lake": given.lake, "topics": given.topic}
+    if not totals.records and not stopping.signal:
+        facts["why"] = why_nothing.of_topics(run.at, given.topic)
+        for why in facts["why"]:
+            run.tell.note(why)
+    run.tell.facts(f"archived {totals}, in {given.lake}", facts)
     return stopping.exit_code
 
 

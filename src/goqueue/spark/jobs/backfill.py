@@ -11,13 +11,22 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from goqueue.spark.errors import SparkError
 from goqueue.spark.jobs.lake import Lake, query_id_of, starting_offsets
 from goqueue.spark.jobs.lake_tables import has_typed_values
-from goqueue.spark.jobs.queries import WriteBatch, counted, limits_of, to_the_end, told_to_stop, triggered
+from goqueue.spark.jobs.queries import (
+    WriteBatch,
+    counted,
+    limits_of,
+    observed,
+    seen,
+    to_the_end,
+    told_to_stop,
+    triggered,
+)
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted
 from goqueue.spark.jobs.table import BACKFILL
 from goqueue.spark.jobs.telling import Totals
@@ -104,7 +113,8 @@ def backfill(run: Run) -> int:
     name = f"{given.topic}-{sha256(f'{into}{given.select}'.encode()).hexdigest()[:12]}"
     checkpoint = given.checkpoint or store.own_path("backfills", name)
     archived, tail = lake_and_tail(run.spark, store, given.topic, run.at | limits_of(given), True, checkpoint)
-    write = counted(_write(given, run.at), totals)
+    written = Totals()
+    write = counted(_write(given, run.at, written), totals)
     with told_to_stop() as stopping:
         for part, rows in (("lake", archived), ("tail", tail)):
             writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", f"{checkpoint}/{part}")
@@ -112,12 +122,16 @@ def backfill(run: Run) -> int:
             when = named.trigger(availableNow=True) if part == "lake" else triggered(named, given)
             if not stopping.signal:
                 to_the_end([when.start], run.tell, lambda: f"backfill: {totals}", stopping)
-    run.tell.facts(f"wrote {totals} to {into}", totals.facts() | {"topic": given.topic, "to": into})
+    facts = totals.facts() | {"topic": given.topic, "to": into, "written": written.records}
+    if given.select and totals.records and not written.records:
+        facts["why"] = f"--select gave no rows for any of {totals.records:,} messages"
+        run.tell.note(f"nothing was written: {facts['why']}")
+    run.tell.facts(f"read {totals}, and wrote {written.records:,} rows to {into}", facts)
     return stopping.exit_code
 
 
-def _write(given: Namespace, at: dict[str, str]) -> WriteBatch:
-    """A batch that comes again replaces itself in files, and is dropped by the broker."""
+def _write(given: Namespace, at: dict[str, str], written: Totals) -> WriteBatch:
+    """A batch that comes again replaces itself in files, and is dropped by the broker. `written`: what it gave."""
 
     def write(batch: DataFrame, number: int) -> bool:
         query = query_id_of(batch.sparkSession)
@@ -125,6 +139,8 @@ def _write(given: Namespace, at: dict[str, str]) -> WriteBatch:
         if given.select:
             rows.createOrReplaceTempView("messages")
             rows = batch.sparkSession.sql(given.select)
+        observation = Observation()
+        rows = observed(rows, observation)
         if given.out:
             writer = rows.withColumn("batch", f.lit(f"{query[:12]}-{number:09d}")).write.mode("overwrite")
             writer.option("partitionOverwriteMode", "dynamic").partitionBy("batch").parquet(given.out)
@@ -132,6 +148,7 @@ def _write(given: Namespace, at: dict[str, str]) -> WriteBatch:
             sent = rows.select(*message_columns(rows)).write.format("goqueue").mode("append")
             numbered = sent.option("txnAppId", query).option("txnVersion", number)
             numbered.options(**at).save(given.into)
+        written.add(*seen(observation))
         return True
 
     return write

@@ -28,7 +28,13 @@ OWN_COLUMNS = (
 
 class Lake:
     def __init__(self, spark: SparkSession, root: str, format: str | None = None) -> None:
-        """`format`: of what is written anew; None: as it is, or Parquet."""
+        """`format`: of what is written anew; None: as it is, or Parquet. JobFailed: the session cannot reach files."""
+        if type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise JobFailed(
+                "an archive is reached by Spark's JVM, which a program of Spark Connect does not have: give a --master"
+                " that is not sc://...",
+                EXIT_USAGE,
+            )
         self.spark = spark
         self.root = root.rstrip("/") or root
         self.format = format

@@ -1,6 +1,7 @@
 """Streaming queries run to their end: with progress, and stopped cleanly by Ctrl-C or SIGTERM."""
 
 import signal
+import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,12 +33,14 @@ WriteBatch = Callable[[DataFrame, int], bool]
 
 
 class Stopping:
-    """Which signal has asked for an end; 0: none."""
+    """Which signal has asked for an end; 0: none. A second one does not want to wait for the micro-batch."""
 
     def __init__(self) -> None:
         self.signal = 0
+        self.is_urgent = False
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
+        self.is_urgent = bool(self.signal)
         self.signal = number
 
     @property
@@ -76,12 +79,28 @@ def to_the_end(
                 active[0].awaitTermination(POLL_S)  # type: ignore[arg-type]
     finally:
         for query in queries:
+            if stopping.signal:
+                _finish_batch(query, stopping)
             query.stop()
     for query in queries:
         failed = query.exception()
         if failed is not None and not stopping.signal:
             raise failed
     return queries
+
+
+def _finish_batch(query: StreamingQuery, stopping: Stopping) -> None:
+    """A micro-batch that has begun is finished, so that nothing of it is done again."""
+    before, pause = _batches_done(query), threading.Event()
+    while query.isActive and query.status["isTriggerActive"] and _batches_done(query) == before:
+        if stopping.is_urgent:
+            return
+        pause.wait(POLL_S)
+
+
+def _batches_done(query: StreamingQuery) -> int:
+    progress = query.lastProgress
+    return -1 if progress is None else int(progress["batchId"])
 
 
 def _is_passing(query: StreamingQuery) -> bool:

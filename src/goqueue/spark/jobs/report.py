@@ -1,16 +1,14 @@
-"""Report: how topics and groups did, as tables, as Parquet, and as one page with charts."""
+"""Report: how topics and groups did, as tables and as Parquet."""
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from goqueue.spark.jobs import measuring
-from goqueue.spark.jobs.page import page
 from goqueue.spark.jobs.running import Run, submitted
 from goqueue.spark.jobs.table import REPORT
 from goqueue.spark.jobs.telling import Totals
@@ -44,12 +42,8 @@ def report(run: Run) -> int:
     for name, rows in tables.items():
         if name not in OVER_TIME or given.output == "json":
             run.tell.rows(name, rows[:SHOWN_ROWS_MAX] if given.output == "table" else rows)
-    if given.page:
-        span = f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S}" if first else "no messages"
-        text = page(tables, title=f"GoQueue: {', '.join(topics) or 'no topics'}", span=span, made=datetime.now(UTC))
-        Path(given.page).write_text(text, "utf-8")
-    where = "".join(f"; {what} in {path}" for what, path in (("page", given.page), ("Parquet", given.out)) if path)
-    facts = totals.facts() | {"topics": topics, "page": given.page, "out": given.out}
+    where = f"; Parquet in {given.out}" if given.out else ""
+    facts = totals.facts() | {"topics": topics, "out": given.out}
     run.tell.facts(f"reported on {totals}{where}", facts)
     return 0
 

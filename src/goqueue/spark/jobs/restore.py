@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
+from goqueue.spark.jobs import why_nothing
 from goqueue.spark.jobs.lake import Lake
 from goqueue.spark.jobs.lake_tables import has_typed_values
 from goqueue.spark.jobs.queries import Stopping, told_to_stop
@@ -32,7 +33,6 @@ SLICE_ROWS = 200_000
 ROW_BITS = 33
 """Of a number from monotonically_increasing_id: below are the rows of a Spark partition."""
 SLICES_BITS = 24
-NOTHING = "nothing of that is archived"
 
 
 def restore(run: Run) -> int:
@@ -43,7 +43,7 @@ def restore(run: Run) -> int:
     if has_typed_values(rows):
         raise JobFailed("this archive holds typed values (--values), not the bytes that a topic had", EXIT_USAGE)
     if given.dry_run:
-        return _dry_run(run, rows, into)
+        return _dry_run(run, rows, into, lake.read(given.topic))
     check_topics(run.at, [into])
     state = State(lake, given.state or lake.own_path("restores", _name(given)))
     if state.done is None:
@@ -56,10 +56,12 @@ def restore(run: Run) -> int:
         run.tell.note("stopped; the same command goes on from here")
     else:
         state.forget()
-    run.tell.facts(
-        f"restored {totals} into {into}" if totals.records else NOTHING,
-        totals.facts() | {"topic": given.topic, "into": into, "is_complete": not stopping.signal},
-    )
+    facts = totals.facts() | {"topic": given.topic, "into": into, "is_complete": not stopping.signal}
+    if totals.records or stopping.signal:
+        run.tell.facts(f"restored {totals} into {into}", facts)
+    else:
+        why = why_nothing.of_restore(lake.read(given.topic), given)
+        run.tell.facts(f"nothing was restored: {why}", facts | {"why": why})
     return stopping.exit_code
 
 
@@ -148,7 +150,7 @@ def _wait(until_s: float, stopping: Stopping) -> None:
         time.sleep(min(left_s, 0.1))
 
 
-def _dry_run(run: Run, rows: DataFrame, into: str) -> int:
+def _dry_run(run: Run, rows: DataFrame, into: str, archived: DataFrame) -> int:
     facts = rows.agg(
         f.count(f.lit(1)).alias("records"),
         f.coalesce(f.sum(f.length("value")), f.lit(0)).alias("bytes"),
@@ -158,7 +160,8 @@ def _dry_run(run: Run, rows: DataFrame, into: str) -> int:
     assert facts is not None
     found = facts.asDict()
     if not found["records"]:
-        run.tell.facts(NOTHING, found | {"dry_run": True})
+        why = why_nothing.of_restore(archived, run.given)
+        run.tell.facts(f"nothing would be restored: {why}", found | {"dry_run": True, "why": why})
         return 0
     taking = f", taking {found['records'] / run.given.rate:,.0f} s" if run.given.rate else ""
     sentence = (

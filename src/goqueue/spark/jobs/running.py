@@ -194,7 +194,7 @@ def topics_of(given: Namespace) -> list[str]:
 
 def check_topics(at: Mapping[str, str], topics: Iterable[str]) -> dict[str, int]:
     """How many partitions each has. An error here comes at once, before Spark is started."""
-    with Brokers(kafka_at(Options(at, Part.BATCH, Part.STREAM)), "goqueue-pipeline") as brokers:
+    with Brokers(kafka_at(Options(at, Part.BATCH, Part.STREAM))) as brokers:
         return {name: len(brokers.run(brokers.cluster.topic(name)).leaders) for name in topics}
 
 

@@ -8,19 +8,16 @@ from goqueue.spark.jobs.dlq import dlq
 from goqueue.spark.jobs.reconcile import reconcile
 from goqueue.spark.jobs.report import report
 from goqueue.spark.jobs.restore import restore
-from goqueue.spark.jobs.run import run_file
 from goqueue.spark.jobs.running import Work, carry_out
 from goqueue.spark.jobs.words import Job
 
 _WORK: dict[str, Work] = {
     "archive": archive,
     "restore": restore,
-    "replay": restore,
     "backfill": backfill,
     "reconcile": reconcile,
     "report": report,
     "dlq": dlq,
-    "run": run_file,
 }
 
 

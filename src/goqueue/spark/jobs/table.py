@@ -1,6 +1,6 @@
 """All jobs, as one table: what `goqueue pipeline` offers and what spark-submit accepts."""
 
-from goqueue.spark.jobs.words import Job, count, flag, moment, place, rate, setting, span
+from goqueue.spark.jobs.words import Job, count, flag, moment, place, rate, span
 
 _LAKE = flag("--lake", metavar="DIR", is_required=True, help="the directory (or hdfs://, s3a:// ...) of the archive")
 _FOLLOW = flag("--follow", help="go on with what comes, until Ctrl-C (default: up to now, then end)")
@@ -46,7 +46,7 @@ ARCHIVE = Job(
     " neither gap nor duplicate.",
 )
 
-RESTORE_FLAGS = (
+_RESTORE_FLAGS = (
     place("topic", "name of the topic, as it was archived"),
     _LAKE,
     _FROM,
@@ -68,7 +68,7 @@ _RESTORE_ABOUT = (
 RESTORE = Job(
     "restore",
     "write a time range of an archive back into a topic, each message exactly once",
-    RESTORE_FLAGS,
+    _RESTORE_FLAGS,
     (
         "goqueue pipeline restore orders --lake lake --from -2h --dry-run",
         "goqueue pipeline restore orders --lake lake --from 2026-11-16T10:00:00Z --into orders-again --rate 1000/s",
@@ -76,12 +76,6 @@ RESTORE = Job(
     about=_RESTORE_ABOUT,
     reads_brokers=False,
 )
-REPLAY = RESTORE._replace(
-    name="replay",
-    summary="the same as restore",
-    examples=("goqueue pipeline replay orders --lake lake --from -2h --into orders-again",),
-)
-
 BACKFILL = Job(
     "backfill",
     "read the archive of a topic and then the topic itself, without gap or overlap, and write it elsewhere",
@@ -138,16 +132,15 @@ RECONCILE = Job(
 
 REPORT = Job(
     "report",
-    "tell how topics and groups do: throughput, latency, retries, dead letters, lag; as tables, files and a page",
+    "tell how topics and groups do: throughput, latency, retries, dead letters, lag; as tables and files",
     (
         place("topic", "names of the topics", is_repeated=True, is_optional=True),
         _FROM,
         _TO,
         flag("--window", metavar="TIME", kind=span, help="by so long a time (default: a sixtieth of the range)"),
-        flag("--page", metavar="FILE", help="write one HTML page with charts, which needs nothing else"),
         flag("--out", metavar="DIR", help="write every table as Parquet"),
     ),
-    ("goqueue pipeline report --from -1h --page report.html", "goqueue pipeline report orders --out report -o json"),
+    ("goqueue pipeline report --from -1h", "goqueue pipeline report orders --out report -o json"),
     about="Latencies come from the journeys of messages, as far as they are stored.",
 )
 
@@ -171,20 +164,4 @@ DLQ = Job(
     reads_brokers=False,
 )
 
-RUN = Job(
-    "run",
-    "run a pipeline of your own: a file of SQL or of Python",
-    (
-        place("file", "FILE.sql or FILE.py"),
-        flag("--checkpoint", metavar="DIR", help="how far its queries are (default: FILE.checkpoint beside it)"),
-        _VALUES,
-        _FOLLOW,
-        flag("--every", metavar="TIME", kind=span, help="with --follow: how often (default: as soon as can be)"),
-        _PER_TRIGGER,
-        flag("--set", metavar="NAME=VALUE", is_repeated=True, kind=setting, help="what ${NAME} stands for in the file"),
-    ),
-    ("goqueue pipeline run orders.sql", "goqueue pipeline run enrich.py --follow --checkpoint state"),
-    about="In SQL a table that is a topic is read as a stream, and INSERT INTO writes to a topic.",
-)
-
-JOBS = (ARCHIVE, RESTORE, REPLAY, BACKFILL, RECONCILE, REPORT, DLQ, RUN)
+JOBS = (ARCHIVE, RESTORE, BACKFILL, RECONCILE, REPORT, DLQ)

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from goqueue.client.cluster import Topic
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.portions import portions
-from goqueue.spark.connect import PATIENCE_S, Brokers
+from goqueue.spark.connect import Brokers
 from goqueue.spark.queue.offsets import Lease, Run
 from goqueue.spark.read.fetch import FetchOptions, RangeFetcher
 from goqueue.spark.read.rows import Home, Rows
@@ -29,7 +29,7 @@ def read_lease(servers: Where, lease: Lease, schema: StructType) -> Iterator[pa.
     stored = [field for field in wanted if field.name not in (COUNT, RECEIPT)]
     if OFFSET not in wanted.names:
         stored.append(pa.field(OFFSET, pa.int64()))
-    with Brokers(servers, absent_s_max=PATIENCE_S) as brokers:
+    with Brokers(servers, is_known=True) as brokers:
         topic: Topic = brokers.run(brokers.cluster.topic(lease.topic))
         rows = Rows(pa.schema(stored), Home(topic.name, topic.id, lease.partition))
         for runs in close_together(lease.runs):

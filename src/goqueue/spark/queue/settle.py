@@ -5,16 +5,15 @@ def handle(batch: DataFrame, number: int) -> None:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructType
 
 from goqueue.spark.connect import administration, http_server
-from goqueue.spark.errors import SparkError, told_in_one_line
+from goqueue.spark.errors import SparkError
 from goqueue.spark.options import Options, Part
 from goqueue.spark.queue.patience import patiently
 from goqueue.spark.where import Where
@@ -53,10 +52,9 @@ def settle(rows: DataFrame, servers: str | None = None, *, goqueue_server: str |
     given = {"kafka.bootstrap.servers": servers, "goqueue.server": goqueue_server, **more}
     options = Options({name: value for name, value in given.items() if value is not None}, Part.SETTLE)
     wanted = rows.select(*columns_of(rows.schema))
-    # Not mapInArrow, which wants pandas, nor a write, which Spark does not find from the thread of foreachBatch.
-    counted = wanted.rdd.mapPartitions(partial(_settled, server=http_server(options))).collect()
-    total: Counter[str] = sum(counted, Counter())
-    return Settled(*(total[name] for name in (*ACTIONS, LATE)))
+    # By whoever runs the query, which every kind of session can: mapInArrow wants pandas, and a write counts nothing.
+    counted = settle_all((row.asDict() for row in wanted.toLocalIterator()), http_server(options))
+    return Settled(*(counted[name] for name in (*ACTIONS, LATE)))
 
 
 def columns_of(schema: StructType) -> list[str]:
@@ -70,11 +68,6 @@ def columns_of(schema: StructType) -> list[str]:
     if problems:
         raise SparkError(f"rows cannot be settled: {'; '.join(problems)}")
     return [name for name in _TYPES if name in types]
-
-
-def _settled(rows: Iterable[Row], server: Where) -> Iterator[Counter[str]]:
-    with told_in_one_line():
-        yield settle_all((row.asDict() for row in rows), server)
 
 
 def settle_all(rows: Iterable[Mapping[str, Any]], server: Where) -> Counter[str]:

@@ -27,7 +27,7 @@ class BatchReader(DataSourceReader):
         self._chosen = Chosen(options)
         self._starts = starting(options, EARLIEST)
         self._ends = ending(options)
-        self._fetch = FetchOptions(options.get("isolation.level") == "read_committed", options.get("failOnDataLoss"))
+        self._fetch = FetchOptions.of(options)
         self._parts_min: int | None = options.get("minPartitions")
         self._offsets_max: int | None = options.get("maxRecordsPerPartition")
         _check_not(self._starts, LATEST, "latest, where nothing is left to read")
@@ -39,12 +39,12 @@ class BatchReader(DataSourceReader):
             return [Split(one) for one in cut(ranges, self._parts_min, self._offsets_max)]
 
     async def _plan(self, brokers: Brokers) -> list[Range]:
-        cluster, (is_committed, fails_on_loss) = brokers.cluster, self._fetch
+        cluster, (is_committed, fails_on_loss) = brokers.cluster, self._fetch[:2]
         places = await self._chosen.find(cluster)
         extent = await extent_of(cluster, places, is_committed=is_committed)
         start = await resolve(cluster, self._starts, extent, is_committed=is_committed, fails_on_loss=fails_on_loss)
         end = await resolve(cluster, self._ends, extent, is_committed=is_committed, fails_on_loss=fails_on_loss)
-        return ranges_of(start, end, self._starts, self._ends)
+        return ranges_of(start, end, self._starts, self._ends, extent.ids)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with told_in_one_line():

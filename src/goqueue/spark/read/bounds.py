@@ -93,11 +93,14 @@ class Extent(NamedTuple):
 
     first: dict[Place, int]
     end: dict[Place, int]
+    ids: Mapping[str, bytes] = {}
+    """Of the topics."""
 
 
 async def extent_of(
-    cluster: Cluster, places: Iterable[Place], *, is_committed: bool, give_up_s: float | None = None
+    cluster: Cluster, places: Mapping[Place, bytes], *, is_committed: bool, give_up_s: float | None = None
 ) -> Extent:
+    """`places`: each partition, and the id of its topic."""
     wanted = list(places)
 
     async def ask(which: int) -> dict[Place, int]:
@@ -105,7 +108,8 @@ async def extent_of(
             cluster, dict.fromkeys(wanted, which), is_committed=is_committed, give_up_s=give_up_s
         )
 
-    return Extent(*await asyncio.gather(ask(EARLIEST), ask(LATEST)))
+    ids = {topic: id_ for (topic, _), id_ in places.items()}
+    return Extent(*await asyncio.gather(ask(EARLIEST), ask(LATEST)), ids)
 
 
 async def resolve(
@@ -159,7 +163,9 @@ def _out_of_range(bound: Bound, extent: Extent, place: Place, offset: int) -> st
     )
 
 
-def ranges_of(start: Mapping[Place, int], end: Mapping[Place, int], starts: Bound, ends: Bound) -> list[Range]:
+def ranges_of(
+    start: Mapping[Place, int], end: Mapping[Place, int], starts: Bound, ends: Bound, ids: Mapping[str, bytes]
+) -> list[Range]:
     """SparkError: a partition ends before it starts."""
     backwards = [place for place in start if end[place] < start[place]]
     if backwards:
@@ -168,5 +174,6 @@ def ranges_of(start: Mapping[Place, int], end: Mapping[Place, int], starts: Boun
             f"{ends.option} comes before {starts.option} in {_listed([place])}: {end[place]} before {start[place]}"
         )
     return [
-        Range(topic, partition, start[topic, partition], end[topic, partition]) for topic, partition in sorted(start)
+        Range(topic, partition, start[topic, partition], end[topic, partition], ids.get(topic, b""))
+        for topic, partition in sorted(start)
     ]

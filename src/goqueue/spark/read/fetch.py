@@ -14,8 +14,9 @@ from goqueue.client.offsets import EARLIEST, offsets_at
 from goqueue.client.reading import visible_batches
 from goqueue.model.codes import Code
 from goqueue.records.batch import Batch
-from goqueue.spark.connect import PATIENCE_S, Brokers
+from goqueue.spark.connect import Brokers
 from goqueue.spark.errors import SparkError
+from goqueue.spark.options import Options
 from goqueue.spark.read.splits import Range
 from goqueue.wire.kafka.messages.fetch import (
     FetchedPartition,
@@ -24,6 +25,7 @@ from goqueue.wire.kafka.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from goqueue.wire.kafka.notation import INT32_MAX
 
 BYTES_MAX = 8 * 1024 * 1024
 BYTES_MIN = 64 * 1024
@@ -35,6 +37,18 @@ WAIT_MS = 500
 class FetchOptions(NamedTuple):
     is_committed: bool = True
     fails_on_loss: bool = True
+    bytes_max: int = BYTES_MAX
+    wait_ms: int = WAIT_MS
+
+    @classmethod
+    def of(cls, options: Options) -> "FetchOptions":
+        sizes = (options.get(f"kafka.{name}") for name in ("max.partition.fetch.bytes", "fetch.max.bytes"))
+        return cls(
+            options.get("kafka.isolation.level") == "read_committed",
+            options.get("failOnDataLoss"),
+            min(*sizes, INT32_MAX),
+            options.get("kafka.fetch.max.wait.ms"),
+        )
 
 
 class RangeFetcher:
@@ -89,12 +103,14 @@ class RangeFetcher:
     async def _ask(self, position: int) -> FetchedPartition:
         """Until there is something at this position, or the broker says that there will be nothing."""
         cluster = self._cluster
-        give_up_s = cluster.clock.time_s() + PATIENCE_S
+        give_up_s = cluster.clock.time_s() + self._brokers.servers.patience_s
 
         async def attempt() -> FetchedPartition:
             try:
                 return await self._ask_once(position)
             except UnknownTopic:
+                if not self._options.fails_on_loss:
+                    raise
                 raise SparkError(f"topic {self._range.topic} was deleted while it was read") from None
             except ClientError as error:
                 if error.retriable:
@@ -120,14 +136,14 @@ class RangeFetcher:
         bytes_max = self._bytes_wanted(position)
         wanted = FetchPartition(partition, fetch_offset=position, partition_max_bytes=bytes_max)
         request = FetchRequest(
-            max_wait_ms=WAIT_MS,
+            max_wait_ms=self._options.wait_ms,
             min_bytes=1,
             max_bytes=bytes_max,
             isolation_level=int(self._options.is_committed),
             topics=[FetchTopic(topic, partitions=[wanted])],
         )
         connection = await self._cluster.connection(node_id, FETCH)
-        answer = await connection.ask(request, FetchResponse, WAIT_MS / 1000)
+        answer = await connection.ask(request, FetchResponse, self._options.wait_ms / 1000)
         if answer.error_code != Code.NONE:
             raise refusal(answer.error_code)
         found = answer.responses[0].partitions[0]
@@ -137,7 +153,8 @@ class RangeFetcher:
         return found
 
     def _bytes_wanted(self, position: int) -> int:
-        return max(BYTES_MIN, min(BYTES_MAX, int((self._range.end - position) * self._record_bytes * 1.1)))
+        wanted = max(BYTES_MIN, int((self._range.end - position) * self._record_bytes * 1.1))
+        return min(self._options.bytes_max, wanted)
 
     def _after_the_loss(self, position: int) -> int:
         """Where to go on."""

@@ -15,6 +15,8 @@ class Range(NamedTuple):
     partition: int
     start: int
     end: int
+    topic_id: bytes = b""
+    """Of the topic that it was planned for; empty: any of that name."""
 
     @property
     def offsets(self) -> int:

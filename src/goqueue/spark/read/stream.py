@@ -23,7 +23,7 @@ from goqueue.spark.read.columns import check_schema
 from goqueue.spark.read.fetch import FetchOptions
 from goqueue.spark.read.limits import Limits, admission, spread, spread_bytes, wants_all
 from goqueue.spark.read.loss import planned, still_there
-from goqueue.spark.read.positions import Document, read, start_of, written
+from goqueue.spark.read.positions import Document, Position, read, start_of, written
 from goqueue.spark.read.reader import read_range
 from goqueue.spark.read.report import PositionReport
 from goqueue.spark.read.sample import record_bytes
@@ -49,7 +49,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
         self._servers = kafka_at(options)
         self._chosen = Chosen(options)
         self._starts = starting(options, LATEST)
-        self._fetch = FetchOptions(options.get("isolation.level") == "read_committed", options.get("failOnDataLoss"))
+        self._fetch = FetchOptions.of(options)
         self._limits = Limits.of(options)
         self._parts_min: int | None = options.get("minPartitions")
         self._offsets_max: int | None = options.get("maxRecordsPerPartition")
@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
         self._brokers: Brokers | None = None
         self._places: Mapping[Place, bytes] = {}
         self._looked_s = -LOOK_S
-        self._target: dict[Place, int] | None = None
+        self._target: Position | None = None
         """Where a query ends that shall read what is there now, and no more."""
         self._last_batch_s = time.monotonic()
         self._began: Document | None = None
@@ -77,8 +77,8 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
         """Before 4.2, Spark tells neither."""
         with told_in_one_line():
             at = None if start is None else read(start)
-            end = self._run(lambda brokers: self._latest(brokers, at, limit))
-            if start is not None and at == end and self._began is None:
+            end: Position = self._run(lambda brokers: self._latest(brokers, at, limit))
+            if at is not None and start is not None and self._began is None and written(at) == written(end):
                 return start  # word for word, or Spark takes it for news
             return written(end, self._began)
 
@@ -104,7 +104,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
     def commit(self, end: Document) -> None:
         with told_in_one_line():
             at = read(end)
-            self._run(lambda brokers: self._report.send(brokers.cluster, at))
+            self._run(lambda brokers: self._report.send(brokers.cluster, at.offsets))
 
     def stop(self) -> None:
         brokers, self._brokers = self._brokers, None
@@ -127,12 +127,13 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
             self._brokers = brokers
         return self._brokers.run(ask(self._brokers))
 
-    async def _initial(self, brokers: Brokers) -> dict[Place, int]:
-        is_committed, fails_on_loss = self._fetch
+    async def _initial(self, brokers: Brokers) -> Position:
+        is_committed, fails_on_loss = self._fetch[:2]
         extent = await self._extent(brokers)
-        return await resolve(
+        offsets = await resolve(
             brokers.cluster, self._starts, extent, is_committed=is_committed, fails_on_loss=fails_on_loss
         )
+        return Position(offsets, extent.ids)
 
     async def _extent(self, brokers: Brokers) -> Extent:
         """Of the partitions that there are: some may be new, some may have gone a moment ago."""
@@ -153,18 +154,20 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
 
         return await cluster.retry(attempt)
 
-    async def _ends(self, brokers: Brokers) -> dict[Place, int]:
-        return (await self._extent(brokers)).end
+    async def _ends(self, brokers: Brokers) -> Position:
+        extent = await self._extent(brokers)
+        return Position(extent.end, extent.ids)
 
-    async def _latest(self, brokers: Brokers, start: dict[Place, int] | None, limit: Any) -> dict[Place, int]:
+    async def _latest(self, brokers: Brokers, start: Position | None, limit: Any) -> Position:
         extent = await self._extent(brokers)
         end = extent.end
         if self._target is not None:
-            end = {place: min(offset, self._target[place]) for place, offset in end.items() if place in self._target}
+            ends = {place: self._target.at(place, extent.ids) for place in end}
+            end = {place: min(end[place], offset) for place, offset in ends.items() if offset is not None}
         if start is None:
-            return end
+            return Position(end, extent.ids)
         # Spark asks for more only when all before is done. It says so by `commit` as well, but one batch later.
-        await self._report.send(brokers.cluster, start)
+        await self._report.send(brokers.cluster, start.offsets)
         still_there(start, end, extent, fails_on_loss=self._fetch.fails_on_loss)
         begins = {place: _begin(start, end, extent, place) for place in end}
         available = {place: end[place] - begins[place] for place in end}
@@ -177,7 +180,7 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
             chosen = await self._capped(brokers, begins, available)
         if any(chosen.values()):
             self._last_batch_s = time.monotonic()
-        return {place: begins[place] + chosen[place] for place in end}
+        return Position({place: begins[place] + chosen[place] for place in end}, extent.ids)
 
     async def _capped(
         self, brokers: Brokers, begins: Mapping[Place, int], available: Mapping[Place, int]
@@ -191,14 +194,13 @@ class StreamReader(DataSourceStreamReader, _CanStopAtNow):
             chosen |= spread_bytes({place: chosen[place] for place in waiting}, sizes, self._limits.bytes_max)
         return chosen
 
-    async def _plan(self, brokers: Brokers, start: dict[Place, int], end: dict[Place, int]) -> list[Range]:
+    async def _plan(self, brokers: Brokers, start: Position, end: Position) -> list[Range]:
         return planned(start, end, await self._extent(brokers), fails_on_loss=self._fetch.fails_on_loss)
 
 
-def _begin(start: Mapping[Place, int], end: Mapping[Place, int], extent: Extent, place: Place) -> int:
+def _begin(start: Position, end: Mapping[Place, int], extent: Extent, place: Place) -> int:
     """A new partition is read from its first offset on, and so is one that was made anew. What retention has removed
     counts for nothing; whether that may be is seen when the micro-batch is planned.
     """
-    first = extent.first[place]
-    at = start.get(place, first)
-    return first if at > end[place] else max(at, first)
+    first, at = extent.first[place], start.at(place, extent.ids)
+    return first if at is None or at > end[place] else max(at, first)

@@ -12,7 +12,7 @@ from goqueue.model.errors import BatchTooLarge, CorruptBatch
 from goqueue.records.transactions import FOR_EVER
 from goqueue.records.walk import Damage
 from goqueue.spark.errors import SparkError, told_in_one_line
-from goqueue.spark.options import Options, bad_rows_said
+from goqueue.spark.options import Options
 from goqueue.spark.read.bounds import Bound, ending, starting
 from goqueue.spark.read.columns import check_schema, schema_of
 from goqueue.spark.read.rows import Home, Rows
@@ -43,7 +43,7 @@ def segments_schema(options: Options) -> StructType:
 
 def skips_damage(options: Options) -> bool:
     """Only where that was asked for: what is damaged here was acknowledged once."""
-    return bad_rows_said(options) == "permissive"
+    return options.has("badRows") and options.get("badRows") == "permissive"
 
 
 class SegmentsReader(DataSourceReader):
@@ -73,7 +73,7 @@ class SegmentsReader(DataSourceReader):
             limit=FOR_EVER if ends.is_moment or last == LATEST else 0 if last == EARLIEST else last,
             start_ms=first if starts.is_moment and first >= 0 else None,
             limit_ms=last if ends.is_moment and last >= 0 else None,
-            is_committed=self._options.get("isolation.level") == "read_committed",
+            is_committed=self._options.get("kafka.isolation.level") == "read_committed",
             with_active=self._options.get("activeSegments"),
             skips_damage=self._skips_damage,
         )

@@ -37,18 +37,23 @@ COLUMNS: dict[str, tuple[Types, str]] = {
     "headers": ((ArrayType,), "array<struct<key: string, value: binary>>"),
     "topic": ((StringType,), "string"),
     "partition": (_WHOLE, "int"),
+    "timestamp": ((TimestampType, *_WHOLE), "timestamp, or milliseconds since 1970"),
     "priority": ((StringType, *_WHOLE), "string or int: critical, high, normal, low, background or 0 to 4"),
     "delay": (_DURATION, "milliseconds, text such as '5m', or a day-time interval"),
     "deliver_at": ((TimestampType, *_WHOLE), "timestamp, or milliseconds since 1970"),
     "ttl": (_DURATION, "milliseconds, text such as '5m', or a day-time interval"),
 }
 
+OF_READS = frozenset({"offset", "timestamptype", "trace_id", "delivery_count", "receipt"})
+"""Columns that a read gives and the broker makes anew: rows may be written back as they were read."""
+
 
 def check_schema(schema: StructType, *, has_topic: bool) -> None:
     """SparkError: no message could be made of such rows; all problems are told at once."""
     found = {field.name.lower(): field.dataType for field in schema.fields}
     problems = [
-        f"there is no column {name!r} in a message; those are {', '.join(COLUMNS)}" for name in found.keys() - COLUMNS
+        f"there is no column {name!r} in a message; those are {', '.join(COLUMNS)}"
+        for name in found.keys() - COLUMNS - OF_READS
     ]
     problems += [
         f"column {name!r} is {found[name].simpleString()}, but must be {meaning}"
@@ -93,6 +98,7 @@ class Rows(NamedTuple):
     delay_ms: pa.Int64Array | None = None
     deliver_at_ms: pa.Int64Array | None = None
     ttl_ms: pa.Int64Array | None = None
+    timestamp_ms: pa.Int64Array | None = None
 
     @property
     def bytes(self) -> int:
@@ -140,6 +146,7 @@ def rows_of(batch: pa.RecordBatch, topic: str | None = None) -> Rows:
         get("delay", _durations),
         get("deliver_at", lambda column: _alone(_moments(column), columns.get("delay"))),
         get("ttl", _durations),
+        get("timestamp", _moments),
     )
 
 

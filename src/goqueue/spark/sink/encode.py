@@ -26,6 +26,13 @@ class Wished(NamedTuple):
     bytes: pa.BinaryArray
 
 
+class Times(NamedTuple):
+    spans: list[tuple[int, int]]
+    """The first and the last of each batch."""
+    deltas: pa.BinaryArray | None
+    """How long after the first of its batch each record is, as it stands there. None: all are of one time."""
+
+
 class Encoded(NamedTuple):
     data: bytearray
     length: int
@@ -34,24 +41,39 @@ class Encoded(NamedTuple):
 def encode(rows: Rows, sizes: list[int], now_ms: int, codec: Codec) -> list[Encoded]:
     """Batches of so many rows each, one behind the other. Their producer is still to be written into them."""
     assert sum(sizes) == rows.length
-    records = _records(rows, headers_of(rows, now_ms), counted(sizes))
+    times = _times(rows, sizes, now_ms)
+    records = _records(rows, headers_of(rows, now_ms), counted(sizes), times)
     _, ends, data = records.buffers()
     offsets = memoryview(ends).cast("i")[records.offset :]
     view = memoryview(data)
     is_mixed = rows.headers is not None and _has_wishes(rows.headers)
     made = []
     at = 0
-    for size in sizes:
+    for size, (first_ms, last_ms) in zip(sizes, times.spans, strict=True):
         lane = None if is_mixed else _lane(rows, at, size)
-        head = Head(size - 1, now_ms, now_ms, size, codec | TRANSACTIONAL_BIT | lane_bits(lane))
+        head = Head(size - 1, first_ms, last_ms, size, codec | TRANSACTIONAL_BIT | lane_bits(lane))
         made.append(Encoded(assemble(head, view[offsets[at] : offsets[at + size]]), size))
         at += size
     return made
 
 
-def _records(rows: Rows, headers: Wished | None, places: pa.BinaryArray) -> pa.BinaryArray:
-    """Length, attributes (0), time (0: that of the batch), place, key, value, headers."""
-    parts: list[pa.Array | bytes] = [b"\0\0", places]
+def _times(rows: Rows, sizes: list[int], now_ms: int) -> Times:
+    if rows.timestamp_ms is None:
+        return Times([(now_ms, now_ms)] * len(sizes), None)
+    each = pc.fill_null(rows.timestamp_ms, now_ms)
+    spans, firsts, at = [], [], 0
+    for size in sizes:
+        found = pc.min_max(each.slice(at, size)).as_py()
+        spans.append((found["min"], found["max"]))
+        firsts.append(pa.repeat(pa.scalar(found["min"], pa.int64()), size))
+        at += size
+    return Times(spans, varints(pc.subtract(each, pa.concat_arrays(firsts))))
+
+
+def _records(rows: Rows, headers: Wished | None, places: pa.BinaryArray, times: Times) -> pa.BinaryArray:
+    """Length, attributes (0), time since that of the batch, place, key, value, headers."""
+    parts: list[pa.Array | bytes] = [b"\0\0"] if times.deltas is None else [b"\0", times.deltas]
+    parts.append(places)
     for column in (rows.key, rows.value):
         if column is None:
             parts.append(_ABSENT)

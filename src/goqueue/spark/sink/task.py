@@ -14,7 +14,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, InvalidName
 from goqueue.model.moments import shown
 from goqueue.records.partitioners import named
-from goqueue.spark.connect import PATIENCE_S, Brokers
+from goqueue.spark.connect import Brokers
 from goqueue.spark.errors import SparkError
 from goqueue.spark.sink.columns import Rows, rows_of
 from goqueue.spark.sink.encode import Encoded, encode
@@ -46,6 +46,7 @@ class Plan(NamedTuple):
     codec: str
     timeout_ms: int
     batch_bytes: int
+    delivery_ms: int
 
     def explained(self, error: BrokerRefused) -> GoQueueError:
         """What to do about it, where the broker can only say that the transaction is not open."""
@@ -69,7 +70,7 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
     first = next(rows, None)
     if first is None:
         return Written(0, None)
-    with Brokers(plan.servers, absent_s_max=PATIENCE_S) as brokers:
+    with Brokers(plan.servers, is_known=True, creates_topics=True) as brokers:
 
         def target(topic: str) -> Target:
             try:
@@ -79,7 +80,7 @@ def write(plan: Plan, key: str, task: str, batches: Iterable[pa.RecordBatch]) ->
                 raise SparkError(f"column 'topic' holds {shown(topic)}: {error}") from None
 
         async def opened() -> OpenWriter:
-            writer = OpenWriter(brokers.cluster, family(key) + task, plan.timeout_ms)
+            writer = OpenWriter(brokers.cluster, family(key) + task, plan.timeout_ms, plan.delivery_ms / 1000)
             await writer.start()
             return writer
 

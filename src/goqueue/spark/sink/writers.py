@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from goqueue.client.errors import BrokerRefused
 from goqueue.client.together import LeftOpen, abort_together, commit_together
-from goqueue.spark.connect import PATIENCE_S, Brokers
+from goqueue.spark.connect import Brokers
 from goqueue.spark.errors import SparkError, told_in_one_line
 from goqueue.spark.options import Options
 from goqueue.spark.sink.columns import check_schema
@@ -109,8 +109,9 @@ def _plan(options: Options, schema: StructType) -> Plan:
         options.get("kafka.compression.type"),
         options.get("kafka.transaction.timeout.ms"),
         options.get("kafka.batch.size"),
+        options.get("kafka.delivery.timeout.ms"),
     )
-    with Brokers(plan.servers) as brokers:
+    with Brokers(plan.servers, creates_topics=True) as brokers:
         if topic is not None:
             brokers.run(brokers.cluster.topic(topic))
     return plan
@@ -138,7 +139,7 @@ def _commit(plan: Plan, key: str, mark: int, messages: Messages, *, is_last: boo
     left = [one.left for one in messages if isinstance(one, TaskWritten) and one.left is not None]
     if not left:
         return
-    with Brokers(plan.servers, absent_s_max=PATIENCE_S) as brokers:
+    with Brokers(plan.servers, is_known=True) as brokers:
         try:
             brokers.run(commit_together(brokers.cluster, key, mark, left, is_last=is_last))
         except BrokerRefused as error:

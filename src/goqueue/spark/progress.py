@@ -1,0 +1,30 @@
+"""How far a query is behind, as Spark's own source for Kafka tells it among its metrics.
+
+Spark lets a source in Python report the newest offsets and no metrics, so whoever looks at the progress counts them.
+"""
+
+import json
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+from goqueue.spark.read.positions import read
+
+
+def behind_latest(progress: StreamingQueryProgress | dict[str, Any], source: int = 0) -> dict[str, str]:
+    """Of the `source`-th source of the query: the least, most and mean number of offsets that a partition is behind,
+    by the names of Spark's own: {"minOffsetsBehindLatest": "0", ...}. Empty: the source has not told its newest ones.
+    """
+    told = json.loads(progress.json) if isinstance(progress, StreamingQueryProgress) else progress
+    ours = told["sources"][source]
+    if not ours.get("latestOffset") or not ours.get("endOffset"):
+        return {}
+    latest, end = (read(ours[name]) for name in ("latestOffset", "endOffset"))
+    behind = [max(offset - (end.at(place, latest.ids) or 0), 0) for place, offset in latest.offsets.items()]
+    if not behind:
+        return {}
+    return {
+        "minOffsetsBehindLatest": str(min(behind)),
+        "maxOffsetsBehindLatest": str(max(behind)),
+        "avgOffsetsBehindLatest": str(round(sum(behind) / len(behind), 1)),
+    }
