@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goqueue.model.certificate_names import DEFAULT_RULES, PrincipalRule
+from goqueue.model.console import Console
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.listener import ClientAuth
 from goqueue.model.topics import TopicOptions
@@ -98,6 +99,11 @@ class Settings(IdentitySettings):
     )
     http_allowed_origins: tuple[str, ...] = setting(
         (), Origins(), "Web pages that may use this node from a browser (CORS); those of all other origins are refused."
+    )
+    console: Console = setting(
+        Console.ON,
+        Choice(Console),
+        "Pages for people at /console/ of the HTTP API; read-only: no page of this node changes anything.",
     )
     grpc: Address = setting(
         Address("127.0.0.1", 9000), AddressKind(), "Where gRPC clients connect; port 0 picks a free one."

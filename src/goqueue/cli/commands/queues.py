@@ -62,6 +62,18 @@ _DEAD_LETTERS = (
         needs_loop=True,
     ),
     Command(
+        "dlq discard",
+        "deal with one dead letter by doing nothing: it is not listed any more",
+        ASKS,
+        (_TOPIC, _PLACE),
+        examples=("goqueue dlq discard orders 0/17",),
+        asks=Asks(
+            "dead_letters.DISCARD_DEAD_LETTER",
+            says="discarded {topic}/{partition}/{offset}",
+            keeps=("topic", "partition", "offset", "discarded"),
+        ),
+    ),
+    Command(
         "dlq purge",
         "throw all dead letters of a topic away, for good",
         "dlq.purge",
