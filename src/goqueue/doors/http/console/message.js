@@ -46,9 +46,12 @@ export function message([name, partition, offset]) {
         each.state === "leased" && button("Release the lease", () => act("release", place)), button("Acknowledge", () => act("settle", place))));
   }
 
+  /** Of what is not over yet, if there is such a group. */
+  const state = () => where.groups.find((each) => !OVER.has(each.state))?.state || where.groups[0]?.state || where.state;
+
   function show() {
     say(answer, where.answer);
-    answer.className = "sentence " + kind(where.state);
+    answer.className = "sentence " + kind(state());
     const now = JSON.stringify([where.events, where.groups]);
     if (now !== shown) {
       shown = now;
@@ -74,7 +77,7 @@ export function message([name, partition, offset]) {
       where = await get(path`/topics/${name}/partitions/${partition}/messages/${offset}/why`, {}, stopper.signal);
       if (content === null) await read();
       show();
-      if (OVER.has(where.state)) return;
+      if (where.groups.length && OVER.has(state())) return;
     } catch (error) {
       if (stopper.signal.aborted) return;
       if (error.status) { say(answer, error.message); answer.className = "sentence dead"; if (error.status < 500) return; }

@@ -11,6 +11,7 @@ from goqueue.doors.http.permissions import DESCRIBES_GROUP
 from goqueue.doors.http.visit import Visit
 from goqueue.model.access import EVERY_NAME, Kind
 from goqueue.model.health import Status
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 from goqueue.wire.rest.console import (
     ConsoleReading,
@@ -27,7 +28,7 @@ KEPT = "console reading"
 TOLD_MAX = 100
 """Answers that are remembered for one principal: pages that opened at different times ask for different ones."""
 
-console = Handlers()
+console = Handlers(rests_on=(LedgerKind.DELAYS, LedgerKind.DELIVERIES, LedgerKind.GROUPS))
 
 
 @console.handles(operations.CONSOLE_READING, DESCRIBES_GROUP)
