@@ -84,6 +84,7 @@ STEPS = (
     Step("delay cancel {t} {delayed}", "cancelled", _has(cancelled=True)),
     Step("schedule set {t}-s {t} --cron 0+7+*+*+* -m x", "publishes to {t}", _has(cron="0 7 * * *")),
     Step("schedule list", "{t}-s", lambda found: "cron" in found[0]),
+    Step("schedule run {t}-s", "published {t}/", _has(topic="{t}")),
     Step("schedule delete {t}-s", "deleted schedule", _has(deleted=True)),
     # -- what happened
     Step("trace list -n 5", "STATUS", lambda found: 0 < len(found) <= 5),

@@ -207,6 +207,11 @@ def test_what_is_due_later_is_moved_and_cancelled(page: ConsolePage, http: httpx
     page.click("Close", "dialog")
     page.wait("document.querySelectorAll('[aria-label=\"Delayed messages\"] tbody tr').length === 3")
     assert http.get("/topics/reminders/delayed").json()["total"] == 3
+    page.click("Run now")
+    page.click("Run", "dialog")
+    page.click("Look at it", "dialog")
+    page.wait_for_text("report")
+    assert http.get("/schedules/nightly").json()["last_run"] is None, "its times stay as they are"
 
 
 def test_the_cluster_shows_its_nodes(page: ConsolePage, tmp_path: Path) -> None:

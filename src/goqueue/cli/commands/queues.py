@@ -198,6 +198,14 @@ _SCHEDULES = (
         asks=Asks("delays.STORE_SCHEDULE", says="schedule {name} publishes to {topic} next at {next_run}"),
     ),
     Command(
+        "schedule run",
+        "publish its message once, now",
+        ASKS,
+        (place("name", "name of the schedule"),),
+        examples=("goqueue schedule run report",),
+        asks=Asks("delays.RUN_SCHEDULE", says="schedule {name} published {topic}/{partition}/{offset}"),
+    ),
+    Command(
         "schedule delete",
         "publish it no more",
         ASKS,

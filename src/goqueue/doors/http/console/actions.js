@@ -41,6 +41,9 @@ const ACTIONS = {
   move: { title: "Let it come at another time", go: "Move", fields: [["delay", "So long from now", "0s"]],
     request: (given) => ({ method: "PATCH", at: path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}`, body: { delay: given.delay } }),
     cli: (given) => ["delay", "reschedule", given.topic, given.partition + "/" + given.offset, "--delay", given.delay], done: (told) => ["It comes at " + told.deliver_at + "."] },
+  run: { title: "Run the schedule now", go: "Run", fields: [], words: (given) => given.name + " publishes its message once, now. Its times stay as they are.",
+    request: (given) => ({ method: "POST", at: path`/schedules/${given.name}/run` }), cli: (given) => ["schedule", "run", given.name],
+    done: (told) => ["It is " + spot(told) + ".", ["topics", told.topic, told.partition, told.offset]] },
   seek: { title: "Let the group go on from elsewhere", go: "Seek", fields: [["topic", "Topic"], ["to", "To: earliest, latest, an offset, or a time (-1h)", "-1h"]],
     request: (given) => ({ method: "POST", at: path`/groups/${given.group}/seek`, body: { topic: given.topic, to: /^\d+$/.test(given.to) ? Number(given.to) : given.to } }),
     cli: (given) => ["group", "reset-offsets", given.group, "--topic", given.topic, ...(/^\d+$/.test(given.to) ? ["--to-offset", given.to]

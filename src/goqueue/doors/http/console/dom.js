@@ -58,7 +58,7 @@ export const empty = (text, ...more) => el("div", { className: "empty" }, el("p"
 export function grid(caption, key, columns) {
   const body = el("tbody");
   const kind = (title) => (title.startsWith("#") ? "number" : "");
-  const node = el("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: caption }, el("table", {}, el("thead", {},
+  const node = el("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: caption, hidden: true }, el("table", {}, el("thead", {},
     el("tr", {}, columns.map(([title]) => el("th", { scope: "col", textContent: title.replace("#", ""), className: kind(title) })))), body));
   const draw = (items) => {
     keyed(body, items, key, () => el("tr", {}, columns.map(([title]) => el("td", { className: kind(title) }))), (row, item) =>

@@ -43,6 +43,7 @@ const where = () => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean
 });
 
 function close() {
+  for (const each of document.querySelectorAll("dialog")) each.close();
   shown?.close?.();
   shown = null;
 }

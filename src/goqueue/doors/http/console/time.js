@@ -18,7 +18,8 @@ export function time() {
     ["", (each, known) => known || el("span", { className: "actions action" }, button("Move", () => act("move", given(each), load)), button("Cancel", () => act("cancel", given(each), load), "danger"))]]);
   const given = (each) => ({ topic: each.topic, partition: each.partition, offset: each.offset });
   const schedules = grid("Schedules", (each) => each.name, [["Schedule", (each) => each.name], ["Topic", linked((each) => each.topic, (each) => ["topics", each.topic])], ["Cron", (each) => each.cron + " " + each.timezone],
-    ["Next run", (each) => (each.next_run ? each.next_run + " (" + ago(each.next_run) + ")" : "never")], ["Last run", (each) => (each.last_run ? ago(each.last_run) : "never")]]);
+    ["Next run", (each) => (each.next_run ? each.next_run + " (" + ago(each.next_run) + ")" : "never")], ["Last run", (each) => (each.last_run ? ago(each.last_run) : "never")],
+    ["", (each, known) => known || el("span", { className: "action" }, button("Run now", () => act("run", { name: each.name }, load)))]]);
   const node = el("div", {}, head("Time"), card("Delayed messages", picture, el("div", { className: "tools" }, words, all), list.node, none), card("Schedules", schedules.node, never));
 
   function draw() {
