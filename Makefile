@@ -19,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-spark sim nemesis check format bench demo etcd cluster protos api golden release
+.PHONY: help install run test test-rest test-all test-spark sim nemesis check format bench demo etcd cluster protos api golden pictures release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ api: .venv/.ready-dev  ## write api/*.json, and the lists in docs/, anew from th
 
 golden: .venv/.ready-dev  ## add what this version stores to tests/golden/stored.jsonl
 	@$(BIN)/python -m tools.golden
+
+pictures: .venv/.ready-dev  ## take the pictures of the console in docs/ anew
+	@GOQUEUE_PICTURES=1 $(BIN)/python -m pytest -q tests/integration/test_console.py tests/integration/test_console_work.py
 
 release: .venv/.ready-dev  ## make a release: VERSION=0.2.0; commits, tags, builds dist/*.whl
 	@$(BIN)/python -m tools.release $(VERSION)

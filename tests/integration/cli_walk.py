@@ -70,10 +70,12 @@ STEPS = (
         lambda found: found["dry_run"] is True,
     ),
     Step("replay {t}-g {t} --from earliest", "again", _has(messages=2)),
+    Step("group settle {t}-g {t} 0/2 ack", "0/2: ack for {t}-g", _has(action="ack")),
     # -- dead letters
     Step("dlq list {t}", "rejected", lambda found: [each["value"] for each in found] == ["one", "two"]),
     Step("dlq show {t} 0/0", "Value:", _has(value="one", reason="rejected")),
     Step("dlq redrive {t} --contains two", "1 message sent back", _has(redriven=1)),
+    Step("dlq discard {t} 0/0", "discarded {t}/0/0", _has(discarded=True)),
     Step("dlq purge {t} --force", "away", lambda found: found["topic"] == "{t}"),
     # -- what comes later
     Step("produce {t} later -p 0 --delay 1h", "comes at", lambda found: found[0]["delayed"] is True, is_lines=True),
@@ -82,6 +84,7 @@ STEPS = (
     Step("delay cancel {t} {delayed}", "cancelled", _has(cancelled=True)),
     Step("schedule set {t}-s {t} --cron 0+7+*+*+* -m x", "publishes to {t}", _has(cron="0 7 * * *")),
     Step("schedule list", "{t}-s", lambda found: "cron" in found[0]),
+    Step("schedule run {t}-s", "published {t}/", _has(topic="{t}")),
     Step("schedule delete {t}-s", "deleted schedule", _has(deleted=True)),
     # -- what happened
     Step("trace list -n 5", "STATUS", lambda found: 0 < len(found) <= 5),

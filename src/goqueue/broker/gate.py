@@ -15,6 +15,7 @@ from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.logins import Logins
 from goqueue.broker.accounts.quotas import Quotas
 from goqueue.broker.broker import Broker
+from goqueue.broker.readings import Readings
 from goqueue.broker.tenants.belonging import account_of, home_of, is_shut, may_act_for, rights_of, trusted_rights
 from goqueue.broker.tenants.owners import read_told
 from goqueue.model.access import ANY_HOST, AllRights, NoRights, Permission, Rights
@@ -77,6 +78,7 @@ class Gate:
         self.tenants = broker.tenants.all
         self.turns = broker.tenants.turns
         broker.sender.charges_time = lambda: self.turns.are_taken or self.quotas.are_set
+        self.readings = Readings(broker)
         self.on_change: list[Callable[[], None]] = []
         """Called when accesses may have other rights, or be over."""
         if broker.audit is not None and logins is not None:
@@ -104,10 +106,11 @@ class Gate:
     def when_topics_change(self, call: Callable[[TopicsChange], None]) -> None:
         self._topics.on_change.append(call)
 
-    def audited(self, permission: Permission) -> Audit | None:
-        """Where a request is to be written down before it is carried out: it changes something."""
+    def audited(self, permission: Permission, *, is_person: bool = False) -> Audit | None:
+        """Where a request is to be written down before it is carried out: it changes something. Of a person with a
+        browser everything is that is not a look."""
         audit = self._broker.audit
-        return audit if permission.is_change else None
+        return audit if permission.is_change or is_person else None
 
     def note(self, access: Access, permission: Permission, api: str, operation: str) -> None:
         """A request that changes nothing, where such are noted."""

@@ -46,6 +46,7 @@ class Doors:
             by_header={TARGET: self.sqs},
             requests_per_second_max=settings.http_requests_per_second_max,
             visitors=_visitors(settings),
+            console=settings.console,
         )
         now_ms = broker.clock.now_ms
         age_ms, http_limits = settings.connection_age_ms_max, HttpLimits()

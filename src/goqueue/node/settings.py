@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goqueue.model.certificate_names import DEFAULT_RULES, PrincipalRule
+from goqueue.model.console import Console
 from goqueue.model.errors import InvalidSettings
 from goqueue.model.listener import ClientAuth
 from goqueue.model.topics import TopicOptions
@@ -104,6 +105,11 @@ class Settings(IdentitySettings):
         Networks(),
         "Proxies in front of HTTP and SQS that are believed what they say of a client: its address (X-Forwarded-For), "
         "and whether it came over TLS (X-Forwarded-Proto). What others say in these headers is not looked at.",
+    )
+    console: Console = setting(
+        Console.ON,
+        Choice(Console),
+        "Pages for people at /console/ of the HTTP API; read-only: no page of this node changes anything.",
     )
     grpc: Address = setting(
         Address("127.0.0.1", 9000), AddressKind(), "Where gRPC clients connect; port 0 picks a free one."

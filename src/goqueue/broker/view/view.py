@@ -96,6 +96,11 @@ class View(Broker):
         scope: Scope = self._scope
         return scope.admit(kind, name, operation)
 
+    def seen(self, kind: Kind, name: str) -> str | None:
+        """A name that is kept, as this client knows it. None: it may not see it."""
+        scope: Scope = self._scope
+        return scope.tenancy.plain(name) if scope.shows(kind, name) else None
+
     def kept(self, name: str) -> str:
         """A name as it is kept: for whoever looks for its home."""
         scope: Scope = self._scope

@@ -1,7 +1,7 @@
 """Commands about consumer groups."""
 
-from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
-from goqueue.cli.values import moment_ms, number
+from goqueue.cli.table import ASKS, OUTPUTS_OF_NAMES, Asks, Command, flag, place
+from goqueue.cli.values import moment_ms, number, offset_place
 
 _GROUP = place("group", "name of the group", names_of="groups")
 
@@ -40,6 +40,20 @@ GROUP_COMMANDS = (
         (_GROUP, flag("--topic", metavar="TOPIC", names_of="topics", help="only of this one")),
         examples=("goqueue group offsets billing",),
         is_watched=True,
+    ),
+    Command(
+        "group settle",
+        "settle a message for a queue group by its place, whoever holds it",
+        ASKS,
+        (
+            _GROUP,
+            place("topic", "name of the topic", names_of="topics"),
+            place("place", "PARTITION/OFFSET of the message", kind=offset_place, fields=("partition", "offset")),
+            place("action", "ack: it is done; release: to the next consumer now; reject: to the dead letters"),
+            flag("--reason", metavar="WHY", help="for those who look at the dead letter"),
+        ),
+        examples=("goqueue group settle packers orders 0/17 release",),
+        asks=Asks("acks.SETTLE_PLACE", says="{topic}/{partition}/{offset}: {action} for {group}"),
     ),
     Command(
         "group reset-offsets",

@@ -62,6 +62,18 @@ _DEAD_LETTERS = (
         needs_loop=True,
     ),
     Command(
+        "dlq discard",
+        "deal with one dead letter by doing nothing: it is not listed any more",
+        ASKS,
+        (_TOPIC, _PLACE),
+        examples=("goqueue dlq discard orders 0/17",),
+        asks=Asks(
+            "dead_letters.DISCARD_DEAD_LETTER",
+            says="discarded {topic}/{partition}/{offset}",
+            keeps=("topic", "partition", "offset", "discarded"),
+        ),
+    ),
+    Command(
         "dlq purge",
         "throw all dead letters of a topic away, for good",
         "dlq.purge",
@@ -184,6 +196,14 @@ _SCHEDULES = (
         ),
         examples=("goqueue schedule set report jobs --cron '0 7 * * *' -m 'make the report' --timezone Europe/Berlin",),
         asks=Asks("delays.STORE_SCHEDULE", says="schedule {name} publishes to {topic} next at {next_run}"),
+    ),
+    Command(
+        "schedule run",
+        "publish its message once, now",
+        ASKS,
+        (place("name", "name of the schedule"),),
+        examples=("goqueue schedule run report",),
+        asks=Asks("delays.RUN_SCHEDULE", says="schedule {name} published {topic}/{partition}/{offset}"),
     ),
     Command(
         "schedule delete",

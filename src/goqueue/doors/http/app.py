@@ -13,8 +13,9 @@ from goqueue.broker.access import Access
 from goqueue.broker.gate import Gate
 from goqueue.doors.http import follow_parts
 from goqueue.doors.http.asgi import answer_error, header
-from goqueue.doors.http.browsers import Visitors
+from goqueue.doors.http.browsers import Visitors, read_only
 from goqueue.doors.http.call import Call
+from goqueue.doors.http.console_files import console_files
 from goqueue.doors.http.credentials import admitted, shown
 from goqueue.doors.http.endpoint import Methods, answer_fault
 from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
@@ -26,6 +27,7 @@ from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.follow import look_at_part
 from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
+from goqueue.model.console import Console
 from goqueue.model.credentials import Credentials, NotAuthenticated
 from goqueue.model.own_version import own_version
 from goqueue.telemetry.calls import call_each
@@ -52,12 +54,14 @@ class HttpApp:
         by_header: Mapping[bytes, App] | None = None,
         requests_per_second_max: int = 0,
         visitors: Visitors | None = None,
+        console: Console = Console.ON,
     ) -> None:
         view = gate.nobody().view(OPEN)
-        call = Call(view, gate.clock.now_ms(), own_version(), gate.forwarding)
+        call = Call(view, gate.clock.now_ms(), own_version(), gate.forwarding, console=console)
         self._call = call
         self._gate = gate
         self._paths = _paths(ROUTES, call, gate)
+        self._is_read_only = console is Console.READ_ONLY
         self._by_header = by_header or {}
         self._forwarded = ForwardedRequests(self._dispatch)
         if gate.forwarding is not None:
@@ -112,7 +116,9 @@ class HttpApp:
             await send(message)
 
         try:
-            refusal = self._visitors.refusal(scope, origin)
+            refusal = self._visitors.refusal(scope, origin) or (
+                read_only(scope, origin) if self._is_read_only else None
+            )
             if refusal is not None:
                 await answer_error(send_named, *refusal)
             else:
@@ -177,4 +183,5 @@ def _paths(routes: list[Route], call: Call, gate: Gate) -> Paths:
     by_path: dict[str, list[Route]] = {}
     for route in routes:
         by_path.setdefault(route.operation.path, []).append(route)
-    return Paths({path: Methods(each, call, gate) for path, each in by_path.items()})
+    files = {} if call.console is Console.OFF else console_files()
+    return Paths({**{path: Methods(each, call, gate) for path, each in by_path.items()}, **files})

@@ -85,6 +85,17 @@ class Visitors:
         return origin is not None and [origin.partition(b"://")[2].lower()] == [host.lower() for host in hosts]
 
 
+def read_only(scope: Scope, origin: bytes | None) -> Refusal | None:
+    """Where the console changes nothing, no page of this node does: neither that nor /docs. Logging in is allowed."""
+    path = scope["path"].removeprefix("/v1")
+    if scope["method"] in (*SAFE_METHODS, "OPTIONS") or path == "/session":
+        return None
+    if origin is None and not any(name == b"sec-fetch-site" for name, _ in scope["headers"]):
+        return None
+    words = "pages of this node may look and change nothing: see the setting console"
+    return Refusal(FORBIDDEN, "CONSOLE_READ_ONLY", words)
+
+
 def _is_link(scope: Scope) -> bool:
     """A click on a link, which opens what it leads to in a tab of its own; not a frame, an image or a script."""
     if scope["method"] not in SAFE_METHODS:

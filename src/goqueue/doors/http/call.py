@@ -9,6 +9,7 @@ from goqueue.broker.topics.auto_creation import create_missing, missing
 from goqueue.broker.view.view import View
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.model.accounts import ANONYMOUS
+from goqueue.model.console import Console
 from goqueue.model.errors import GoQueueError
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import Topic
@@ -28,6 +29,8 @@ class Call(Asking):
     """Who asks."""
     host: str = ""
     """From where, if there are rules about addresses."""
+    console: Console = Console.ON
+    """What its pages are good for."""
     on_stop: dict[Callable[[], None], None] = field(default_factory=dict)
     """To be called when the node stops, by whoever would otherwise go on for ever."""
 

@@ -161,7 +161,8 @@ class Endpoint:
         """What another node passes on is in its trail."""
         if self._permission is OPEN or scope.get(VIA):
             return work()
-        audit = None if self._operation.method == "GET" else self._gate.audited(self._permission)
+        is_look = self._operation.method == "GET"
+        audit = None if is_look else self._gate.audited(self._permission, is_person=SHOWN in scope)
         if audit is None:
             self._gate.note(access, self._permission, "http", self._operation.name)
             return work()

@@ -278,6 +278,11 @@ def _stats(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
     return merged
 
 
+def _reading(replies: Sequence[Reply], _query: Mapping[str, Any]) -> Reply:
+    """What each node says stays apart: pages are told what has changed on each."""
+    return {**replies[0], "nodes": {node: told for each in replies for node, told in each["nodes"].items()}}
+
+
 MERGES: Mapping[str, Merge] = {
     "describe_topic": _keeping("name", "id", "partitions", "options"),
     "configure_topic": _keeping("name", "id", "partitions", "options"),
@@ -319,4 +324,5 @@ MERGES: Mapping[str, Merge] = {
     "read_audit": _audit,
     "list_keys": _keys,
     "stats": _stats,
+    "console_reading": _reading,
 }

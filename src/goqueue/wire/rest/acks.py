@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from goqueue.wire.rest.common import Body, Count, Duration, Reply
+from goqueue.wire.rest.common import Body, Count, Duration, Offset, PartitionNumber, Reply, TopicName
 
 SETTLED_MAX = 1000
 HOLD_S_MAX = 12 * 3600
@@ -171,3 +171,24 @@ class ReliabilityStats(Reply):
     extensions_total: Count
     deliveries_total: Count
     in_flight: Count
+
+
+class SettlePlace(Body):
+    """By an operator, who has no receipt."""
+
+    topic: TopicName
+    partition: PartitionNumber
+    offset: Offset
+    action: Annotated[
+        Literal["ack", "release", "reject"],
+        Meta(description="Done; to the next consumer now, which counts as an attempt; or to the dead letters"),
+    ]
+    reason: Reason | None = None
+
+
+class SettledPlace(Reply):
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    action: Annotated[str, Meta(examples=["release"])]

@@ -180,3 +180,10 @@ class Schedules(Reply):
 class ScheduleDeleted(Reply):
     deleted: bool
     name: str
+
+
+class ScheduleRun(Reply):
+    name: str
+    topic: str
+    partition: int
+    offset: Annotated[int, Meta(ge=0, description="Of the message that was published")]

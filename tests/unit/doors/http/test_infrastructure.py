@@ -171,7 +171,7 @@ async def test_the_root_leads_on(client: Client) -> None:
     for path in set(found.values()) - {found["name"], found["version"]}:
         assert (await client.http.get(path)).status_code == 200
     browser = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-    for path, page in {"/": "/docs", "/v1/": "/v1/docs"}.items():
+    for path, page in {"/": "/console/", "/v1/": "/v1/console/"}.items():
         led = await client.http.get(path, headers=browser)
         assert (led.status_code, str(led.next_request.url.path if led.next_request else "")) == (303, page)
     assert (await client.http.post("/", json={})).status_code == 405

@@ -33,6 +33,7 @@ LISTS = {
     "metrics",  # in turns
     "reliability_stats",  # in turns
     "list_coordinators",  # in turns
+    "console_reading",  # in turns, once a second at most
 }
 
 

@@ -7,8 +7,9 @@ from goqueue.broker.queues.settle import Settled, Wanted
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import BAD_REQUEST, CONFLICT, GONE, NOT_FOUND, HttpError, status_and_code
 from goqueue.doors.http.operation import Handlers
-from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, SETTLES
-from goqueue.machines.deliveries.commands import How, Verdict
+from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, RESETS, SETTLES
+from goqueue.machines.deliveries.commands import ANY_LEASE, NO_LEASE, How, Place, Settle, SettleReply, Verdict
+from goqueue.machines.deliveries.commands import Settlement as PlaceSettlement
 from goqueue.model.errors import GoQueueError, InvalidMoment
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_duration_ms
@@ -26,12 +27,15 @@ from goqueue.wire.rest.acks import (
     ReliabilityStats,
     SettleAll,
     SettledAll,
+    SettledPlace,
     Settlement,
+    SettlePlace,
     SettleResult,
     Visibility,
     VisibilityStats,
 )
 from goqueue.wire.rest.common import Duration
+from goqueue.wire.rest.groups import GroupPath
 from goqueue.wire.rest.operations import acks as operations
 
 BACKOFF = -1
@@ -223,4 +227,35 @@ async def reliability_stats(call: Call) -> ReliabilityStats:
         extensions_total=now.extended,
         deliveries_total=now.leased,
         in_flight=now.in_flight,
+    )
+
+
+BY_PLACE = {
+    "ack": (How.ACK, BACKOFF, ""),
+    "release": (How.RETRY, 0, "released by an operator"),
+    "reject": (How.REJECT, BACKOFF, "rejected by an operator"),
+}
+
+
+@acks.handles(operations.SETTLE_PLACE, RESETS)
+async def settle_place(call: Call, path: GroupPath, body: SettlePlace) -> SettledPlace:
+    call.topic(body.topic)
+    place = Place(path.group, body.topic, body.partition)
+    how, delay_ms, reason = BY_PLACE[body.action]
+    runs = (run for run in call.broker.leases.held(path.group, body.topic) if run.place.partition == body.partition)
+    holder = next((run.consumer for run in runs if run.first <= body.offset <= run.last), None)
+    is_held = holder is not None
+    lease = ANY_LEASE if is_held else NO_LEASE
+    settlement = PlaceSettlement(body.offset, body.offset, how, delay_ms, body.reason or reason, lease)
+    verdict = Verdict.UNKNOWN
+    if is_held or body.action != "release":
+        command = Settle(place, (settlement,), holder)
+        reply: SettleReply = await call.ask(lambda done: call.broker.queues.submit(command, done))
+        (verdict,) = reply.verdicts
+    if verdict is not Verdict.DONE:
+        words = "is settled already" if verdict is Verdict.REPEATED else "is not held by anybody now"
+        held = f"{body.topic}/{body.partition}/{body.offset}"
+        raise HttpError(CONFLICT, "NOT_LEASED", f"{held} {words} in {path.group!r}")
+    return SettledPlace(
+        group=path.group, topic=body.topic, partition=body.partition, offset=body.offset, action=body.action
     )

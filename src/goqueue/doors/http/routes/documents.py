@@ -9,6 +9,7 @@ from goqueue.doors.http.openapi import document
 from goqueue.doors.http.operation import Elsewhere, Handlers, Text
 from goqueue.doors.http.postman import collection
 from goqueue.model.access import OPEN
+from goqueue.model.console import Console
 from goqueue.wire.rest.infrastructure import Root, RootQuery
 from goqueue.wire.rest.operations import infrastructure as operations
 
@@ -25,7 +26,7 @@ documents = Handlers()
 @documents.handles(operations.ROOT, OPEN)
 async def root(call: Call, query: RootQuery) -> Root | Elsewhere:
     if "text/html" in query.accept:
-        return Elsewhere("docs")
+        return Elsewhere("docs" if call.console is Console.OFF else "console/")
     return Root(
         name="GoQueue",
         version=call.version,

@@ -11,8 +11,16 @@ from goqueue.machines.delays.commands import FoundRecurring
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment
 from goqueue.model.recurring import Recurring
-from goqueue.records.messages import NewMessage
-from goqueue.wire.rest.delays import NewSchedule, PageQuery, Schedule, ScheduleDeleted, SchedulePath, Schedules
+from goqueue.records.messages import NewMessage, Sent
+from goqueue.wire.rest.delays import (
+    NewSchedule,
+    PageQuery,
+    Schedule,
+    ScheduleDeleted,
+    SchedulePath,
+    ScheduleRun,
+    Schedules,
+)
 from goqueue.wire.rest.operations import delays as operations
 
 schedules = Handlers(rests_on=(LedgerKind.DELAYS,))
@@ -83,3 +91,16 @@ async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
     _found(call, path.name)
     await call.order(partial(call.broker.recurring.drop, path.name))
     return ScheduleDeleted(deleted=True, name=path.name)
+
+
+@schedules.handles(operations.RUN_SCHEDULE, SCHEDULES)
+async def run_schedule(call: Call, path: SchedulePath) -> ScheduleRun:
+    found = _found(call, path.name)
+    body = call.broker.recurring.body(found)
+    if body is None:
+        raise HttpError(NOT_FOUND, "UNKNOWN_SCHEDULE", f"the message of {path.name!r} cannot be read")
+    message = NewMessage(value=body.value, key=body.key, headers=list(body.headers), partition=found.partition)
+    sent: list[Sent] = await call.ask(lambda done: call.broker.sender.send(found.topic, [message], done))
+    if sent[0].error is not None:
+        raise sent[0].error.kept()
+    return ScheduleRun(name=path.name, topic=found.topic, partition=sent[0].partition, offset=sent[0].offset)

@@ -7,6 +7,7 @@ from goqueue.doors.http.routes.acls import acls
 from goqueue.doors.http.routes.admin import admin
 from goqueue.doors.http.routes.audit import audit
 from goqueue.doors.http.routes.cluster import cluster
+from goqueue.doors.http.routes.console import console
 from goqueue.doors.http.routes.cooperative import cooperative
 from goqueue.doors.http.routes.dead_letters import dead_letters
 from goqueue.doors.http.routes.delays import delays
@@ -63,6 +64,7 @@ RESOURCES = (
     schema_config,
     cluster,
     infrastructure,
+    console,
     documents,
 )
 _BY_OPERATION = {route.operation: route for resource in RESOURCES for route in resource.all}

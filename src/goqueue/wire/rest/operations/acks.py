@@ -1,7 +1,7 @@
 """Operations that settle messages."""
 
-from goqueue.wire.home import EVERYWHERE, IN_PARTS
-from goqueue.wire.rest import acks
+from goqueue.wire.home import EVERYWHERE, IN_PARTS, PARTITION, at
+from goqueue.wire.rest import acks, groups
 from goqueue.wire.rest.operation import Resource
 
 SETTLING = (404, 409, 410)
@@ -72,4 +72,19 @@ RELIABILITY_STATS = ACKNOWLEDGEMENTS.add(
     acks.ReliabilityStats,
     "What became of messages since this node started: acknowledged, tried again, given up.",
     home=EVERYWHERE,
+)
+
+SETTLE_PLACE = ACKNOWLEDGEMENTS.add(
+    "settle_place",
+    "POST /groups/{group}/settle",
+    acks.SettledPlace,
+    """Settle a message by its place: for an operator, who has no receipt.
+
+    Whoever holds it is not asked, and what they say of it later is refused. 409: it is settled already; or it shall be
+    released, and nobody holds it.
+    """,
+    path=groups.GroupPath,
+    body=acks.SettlePlace,
+    errors=(404, 409),
+    home=at(PARTITION, "body.topic", "body.partition"),
 )

@@ -119,3 +119,13 @@ DELETE_SCHEDULE = SCHEDULES.add(
     errors=(404,),
     home=FIRST,
 )
+
+RUN_SCHEDULE = SCHEDULES.add(
+    "run_schedule",
+    "POST /schedules/{name}/run",
+    delays.ScheduleRun,
+    "Publish its message once, now. Its times stay as they are.",
+    path=delays.SchedulePath,
+    errors=(404,),
+    home=FIRST,
+)

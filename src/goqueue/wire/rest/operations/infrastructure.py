@@ -63,9 +63,9 @@ ROOT = DOCUMENTS.add(
     "root",
     "GET /",
     infrastructure.Root,
-    "Where to go on from here. Browsers are led to /docs.",
+    "Where to go on from here. Browsers are led to /console/.",
     query=infrastructure.RootQuery,
-    other_replies=((303, "For browsers: to /docs"),),
+    other_replies=((303, "For browsers: to /console/"),),
     header_fields=(("accept", "accept"),),
     home=HERE,
 )

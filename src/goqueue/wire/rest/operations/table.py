@@ -9,6 +9,7 @@ from goqueue.wire.rest.operations import (
     admin,
     audit,
     cluster,
+    console,
     dead_letters,
     delays,
     groups,
@@ -52,5 +53,6 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *schemas.SCHEMAS.all,
     *cluster.CLUSTER.all,
     *infrastructure.NODE.all,
+    *console.CONSOLE.all,
     *infrastructure.DOCUMENTS.all,
 )

@@ -1,0 +1,52 @@
+/** One group: what waits in each lane, who holds what until when, who its members are, and how far it is behind. */
+import { button, card, chip, el, empty, grid, head, linked, moment, number, say, short, span } from "./dom.js";
+import { get, path } from "./api.js";
+import { live } from "./live.js";
+import { act } from "./actions.js";
+import { gone } from "./groups.js";
+
+const EVERY = 2;
+const LANES = ["critical", "high", "normal", "low", "background"];
+
+export function group([name]) {
+  const stopper = new AbortController();
+  let tick = 0;
+  const kind = chip(""), values = {};
+  const tile = (title, field) => el("div", { className: "tile" }, el("span", { className: "name", textContent: title }), (values[field] = el("strong")));
+  const lanes = grid("Partitions", (each) => each.topic + "/" + each.partition, [["Partition", linked((each) => each.topic + "/" + each.partition, (each) => ["topics", each.topic])],
+    ...LANES.map((lane) => ["#" + lane, (each) => (each.queue ? short(each.queue.ready[lane] || 0) : "–")]),
+    ["#In flight", (each) => (each.queue ? short(Object.values(each.queue.leased).reduce((sum, one) => sum + one, 0)) : "–")], ["#Lag", (each) => number(each.lag)],
+    ["Oldest", (each) => (each.queue?.oldest_age_ms ? span(each.queue.oldest_age_ms) : "–")], ["Owner", (each) => each.owner?.client_id]]);
+  const leases = grid("Leases", (each) => [each.topic, each.partition, each.first_offset, each.leased_at].join("/"), [
+    ["Messages", linked((each) => each.topic + "/" + each.partition + "/" + each.first_offset + (each.messages > 1 ? "–" + each.last_offset : ""), (each) => ["topics", each.topic, each.partition, each.first_offset])],
+    ["Held by", (each) => each.consumer], ["#Attempt", (each) => each.delivery_count], ["Until", (each, known) => known || moment(each.lease_until)],
+    ["#Left", (each) => { const left = Date.parse(each.lease_until) - Date.now(); return left > 0 ? span(left) : "any moment"; }],
+    ["", (each, known) => known || el("span", { className: "action" }, button("Release", () => act("release", { group: name, topic: each.topic, partition: each.partition, offset: each.first_offset }, load)))]]);
+  const members = grid("Members", (each) => each.member_id, [["Member", (each) => each.client_id || each.member_id], ["Host", (each) => each.host],
+    ["Partitions", (each) => each.partitions.map((one) => one.topic + "/" + one.partition).join(", ")]]);
+  const idle = empty("Nobody holds a message."), alone = empty("It has no members: consumers of a queue need not be.");
+  const node = el("div", {}, head(name, kind, el("span", { className: "actions" }, button("Seek", () => act("seek", { group: name, topics: [...(live.groups.get(name)?.topics.keys() || [])] }, load), "action"))),
+    el("div", { className: "tiles" }, tile("Ready", "ready"), tile("In flight", "in_flight"), tile("Wait for a retry", "waiting"), tile("Gone in", "gone")),
+    card("What waits, lane by lane", lanes.node), card("Who holds what", leases.node, idle), card("Members", members.node, alone));
+
+  async function load() {
+    try {
+      const [lag, held, about] = await Promise.all([get(path`/groups/${name}/lag`, {}, stopper.signal), get("/leases", { group: name }, stopper.signal),
+        get(path`/groups/${name}`, {}, stopper.signal)]);
+      lanes.draw(lag.partitions);
+      leases.draw(held.leases);
+      members.draw(about.members);
+      idle.hidden = held.leases.length > 0;
+      alone.hidden = about.members.length > 0;
+    } catch (error) { if (!stopper.signal.aborted && error.status) say(kind, error.message); }
+  }
+  function update() {
+    const entry = live.groups.get(name);
+    if (!entry) return;
+    say(kind, (entry.type === "share" ? "queue" : "stream") + ", " + entry.state);
+    for (const field of ["ready", "in_flight", "waiting"]) say(values[field], short(entry.row[field]));
+    say(values.gone, gone(entry));
+    if (tick++ % EVERY === 0) load();
+  }
+  return { node, update, title: name, close: () => stopper.abort() };
+}
