@@ -60,7 +60,7 @@ class GoProgram:
             # On the same file system, so that the last step is a rename: nobody ever sees half of it.
             with TemporaryDirectory(dir=target.parent) as directory:
                 made = Path(directory, self.name)
-                go = _find_go(say)
+                go = find_go(say)
                 say(f"building {self.name} {self.version} with {go}; this takes a minute or two, once")
                 settings = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
                 environment = os.environ | settings
@@ -71,7 +71,7 @@ class GoProgram:
         return target
 
 
-def _find_go(say: Callable[[str], None]) -> str:
+def find_go(say: Callable[[str], None] = lambda words: None) -> str:
     found = shutil.which("go")
     if found is not None and _go_version(found) >= GO_OLDEST:
         return found
