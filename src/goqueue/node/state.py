@@ -131,7 +131,6 @@ class State:
         self.queues = self._queues(journeys)
         self.schedules = self._schedules(journeys)
         self.recurring = RecurringSchedules(self.schedules, self._store, self.topics, clock)
-        self.accounts.on_change.append(self.recurring.rights_changed)
         self.transactions = self._transactions()
         self.schemas = self._schemas()
         is_on_duty = partial(self._is_steward, node_id)
@@ -175,6 +174,7 @@ class State:
     def load(self) -> None:
         # Groups first, since the topics announce themselves to them; then the topics, into which the others write.
         # Deliveries and delays are opened by their topics.
+        self.accounts.on_change.append(self.recurring.rights_changed)
         if self._cluster is not None:
             self._load_cluster(self._cluster)
             return
