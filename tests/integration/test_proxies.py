@@ -1,6 +1,7 @@
 """A node behind a proxy that ends TLS: what it is believed, and what others who say the same are not."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,10 @@ def test_a_session_through_a_proxy_with_tls_is_as_safe_as_over_tls(node: Node) -
         assert "; Secure" in cookie
         http.headers["cookie"] = cookie.partition(";")[0]
         csrf = {"x-goqueue-csrf": begun.json()["csrf_token"]}
-        for origin, status in ((f"http://{NAME}", 403), (f"https://{NAME}", 201)):
-            made = http.post("/topics", json={"name": "orders"}, headers={**csrf, "origin": origin})
-            assert made.status_code == status, made.text
+        create = partial(http.post, "/topics", json={"name": "orders"})
+        assert create(headers={**csrf, "origin": f"http://{NAME}"}).status_code == 403
+        made = create(headers={**csrf, "origin": f"https://{NAME}"})
+        assert made.status_code == 201, made.text
     entries = trail(node, "create_topic")
     assert {each["host"] for each in entries} == {"198.51.100.7"}
     assert made.headers["x-request-id"] in {each["request_id"] for each in entries}

@@ -3,8 +3,8 @@ have gone.
 """
 
 from goqueue.broker.tenants.belonging import home_of, is_shut, may_act_for, rights_of
-from goqueue.model.access import Kind, Operation
-from goqueue.model.accounts import ANONYMOUS, ROLES, AccessImage
+from goqueue.model.access import ROLES, Kind, Operation
+from goqueue.model.accounts import ANONYMOUS, AccessImage
 from goqueue.model.credentials import Principal
 from goqueue.model.tenancy import ACTS, DEFAULT_TENANT, Tenancy, TenantStatus
 
