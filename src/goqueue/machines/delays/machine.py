@@ -168,10 +168,12 @@ class Delays:
 
     def next_deadline_ms(self) -> int | None:
         state = self._state
-        if state.target.is_fireable or state.target.is_doomed:
+        if state.target.is_due:
             return NOW
-        deadlines = (state.wheel.next_deadline_ms(), state.recurrings.next_deadline_ms())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        scheduled, recurring = state.wheel.next_deadline_ms(), state.recurrings.next_deadline_ms()
+        if scheduled is None or recurring is None:
+            return recurring if scheduled is None else scheduled
+        return min(scheduled, recurring)
 
     def facts(self) -> Iterator[Fact]:
         return chain.from_iterable(self._pieces(self._state.slots))

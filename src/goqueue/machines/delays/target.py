@@ -56,9 +56,9 @@ class Target:
         return UNFINISHED_MAX - len(self.jobs)
 
     @property
-    def is_fireable(self) -> bool:
-        """Something is ready, and there is room for a job."""
-        return bool(self.ready.live) and self.room > 0
+    def is_due(self) -> bool:
+        """There is something to be done at once: a job for which there is room, or tombstones."""
+        return (bool(self.ready.live) and self.room > 0) or bool(self.doomed or self.doomed_keys)
 
     @property
     def is_doomed(self) -> bool:
