@@ -32,8 +32,8 @@ class Closed(Processes):
         server = self.certificate()
         files = f"cert_file={server.cert}&key_file={server.key}"
         listeners = [f"kafka://{self.address}?protocol=SASL_SSL&{files}"]
-        listeners += [f"http://{self.host}:8080?protocol=SASL_SSL&{files}"]
-        listeners += [f"grpc://{self.grpc}?protocol=SASL_SSL&{files}"]
+        listeners += [f"http://{self.host}:8080?protocol=SSL&{files}"]
+        listeners += [f"grpc://{self.grpc}?protocol=SSL&{files}"]
         self.arguments = (*self.arguments, "--listeners", ",".join(listeners))
 
     def certificate(self) -> Pair:
