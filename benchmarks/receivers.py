@@ -65,13 +65,15 @@ class Receiver(Protocol):
 def receive_all(everybody: Sequence[Receiver], count: int, cpu_s: Callable[[], float]) -> Shared:
     """Each of their groups gets and acknowledges `count` messages, each of them once."""
     groups = {receiver.group: set[int]() for receiver in everybody}
-    count *= len(groups)
+    each, count = count, count * len(groups)
     taken = acknowledged = 0
     marks: list[_Mark] = []
     while taken < count:
         for receiver in everybody:
-            numbers, more = receiver.take()
             seen = groups[receiver.group]
+            if len(seen) == each:
+                continue  # nothing comes any more: others would wait for as long as its request does
+            numbers, more = receiver.take()
             before = len(seen)
             came = tuple(numbers)
             seen.update(came)

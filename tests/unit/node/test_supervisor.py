@@ -16,6 +16,7 @@ from goqueue.node.processes.child import Child
 from goqueue.node.processes.member import MemberStart
 from goqueue.node.processes.supervisor import Supervisor
 from goqueue.node.settings import Settings
+from tests.unit.testing.loops import turn
 
 DEAF = """
 import os, signal
@@ -155,7 +156,7 @@ def test_a_member_that_is_heard_of_is_not_stuck(member: Member, monkeypatch: pyt
         waiting = asyncio.create_task(member.wait_stuck())
         for _ in range(20 * children.SILENT_LOOKS_MAX):
             member._heard()
-            await asyncio.sleep(0)
+            await turn()
         assert not waiting.done()
         async with asyncio.timeout(FAR_S):
             await waiting  # nobody hears of it any more
