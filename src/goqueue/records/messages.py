@@ -28,6 +28,8 @@ class NewMessage(NamedTuple):
     """If it does not fit otherwise: it came so, perhaps, and more fits into a compressed batch."""
 
     def all_headers(self) -> Headers:
+        if self[5:10] == _NO_WISHES:
+            return self.headers
         wishes: Headers = []
         if self.lane != Lane.NORMAL:
             wishes.append((PRIORITY, Lane(self.lane).name.lower().encode()))
@@ -41,6 +43,10 @@ class NewMessage(NamedTuple):
         if self.dedup_id is not None:
             wishes.append((DEDUP_ID, self.dedup_id))
         return [*self.headers, *wishes] if wishes else self.headers
+
+
+_NO_WISHES = (Lane.NORMAL, None, None, None, None)
+"""From `lane` to `dedup_id`, as most messages have it."""
 
 
 class Sent(NamedTuple):

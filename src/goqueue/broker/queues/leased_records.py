@@ -1,7 +1,9 @@
 """From leased offsets to what a consumer gets: whole batches as bytes, or the records themselves."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.reading.open_batches import OpenBatch, OpenBatches, Turn
@@ -15,6 +17,7 @@ from goqueue.replica.replica import Replica
 ONE_BATCH = 1
 
 _new_tuple = tuple.__new__
+_offset_of = attrgetter("offset")
 
 Leased: TypeAlias = tuple[DecodedRecord, LeasedRun]
 """A record and the run that says how often it was delivered."""
@@ -165,7 +168,7 @@ class LeasedRecords:
     def _open_first(self, replica: Replica, leased: LeasedSlices) -> OpenBatch | None:
         """None: it is not packed, or was opened before."""
         first = leased.runs[0].first
-        for batch in split(leased.slices[0].view()):
+        for batch in self._batches_in(replica, leased.slices[0]):
             if batch.last_offset >= first:
                 offset = max(first, batch.base_offset)
                 if not batch.attributes & CODEC_MASK:
@@ -174,12 +177,17 @@ class LeasedRecords:
                 return opened if opened.end <= offset else None
         return None
 
+    def _batches_in(self, replica: Replica, piece: Slice) -> Iterable[Batch]:
+        """Whoever takes one record after the other finds its batch open, and need not read it again."""
+        known = self._batches.known(replica, piece.first_offset, piece.length)
+        return split(piece.view()) if known is None else (known,)
+
     def read(self, replica: Replica, leased: LeasedSlices) -> ReadLeases:
         read = ReadLeases([], [], [])
         runs = deque(leased.runs)
         turn = Turn()
         for piece in leased.slices:
-            for batch in split(piece.view()):
+            for batch in self._batches_in(replica, piece):
                 while runs and runs[0].last < batch.base_offset:
                     runs.popleft()
                 if not runs or runs[0].first > batch.last_offset:
@@ -196,10 +204,14 @@ class LeasedRecords:
         wanted = max(runs[0].first, batch.base_offset)
         opened = self._batches.open(replica, batch, wanted)
         while True:
-            for record in opened.records:
+            records = opened.records
+            for place in range(bisect_left(records, runs[0].first, key=_offset_of), len(records)):
+                record = records[place]
                 while runs and runs[0].last < record.offset:
                     runs.popleft()
-                if runs and runs[0].first <= record.offset:
+                if not runs:
+                    return
+                if runs[0].first <= record.offset:
                     read.records.append((record, runs[0]))
             if opened.is_at_end or not runs or runs[0].first > batch.last_offset or _all_given(runs, opened.end, batch):
                 return

@@ -41,7 +41,7 @@ class OpenBatch:
     def __init__(self, batch: Batch, offset: int) -> None:
         # Copied: the log's memory is not ours beyond this turn.
         own = batch._replace(data=memoryview(bytes(batch.data)))
-        self._batch = own
+        self.batch = own
         self._portions = portions(own, from_offset=offset)
         self._is_compressed = batch.attributes & CODEC_MASK != 0
         self._last_offset = batch.last_offset
@@ -75,7 +75,7 @@ class OpenBatch:
             return
         if self._is_compressed:
             turn.room -= portion.unpacked_bytes + len(portion.records) * RECORD_COST
-        self.records = tell_lane(self._batch, portion.records)
+        self.records = tell_lane(self.batch, portion.records)
         self._coming_bytes += portion.unpacked_bytes
         self.kept_bytes = self._packed_bytes + self._coming_bytes
         if portion.records:
@@ -107,6 +107,11 @@ class OpenBatches:
         self._count(key)
         self._make_room()
         return found
+
+    def known(self, replica: Replica, first_offset: int, size: int) -> Batch | None:
+        """The batch that begins there and is so long, if it is open."""
+        found = self._kept.get((replica, first_offset))
+        return found.batch if found is not None and found.batch.size == size else None
 
     def _count(self, key: tuple[Replica, int]) -> None:
         found = self._kept.get(key)

@@ -31,6 +31,8 @@ DURABILITIES = {
     "disk": common_pb2.DURABILITY_DISK,
 }
 
+ACK_MODES = frozenset(common_pb2.AckMode.values())
+
 OnPublished = Callable[[list[pb.PublishResponse | GoQueueError]], None]
 
 
@@ -71,6 +73,7 @@ def publish_all(
     now_ms = call.now_ms
     answers: list[pb.PublishResponse | GoQueueError] = [GoQueueError("not answered")] * len(requests)
     by_topic: dict[tuple[str, bool], list[tuple[int, NewMessage]]] = {}
+    known: set[str] = set()
     waiting = 1
 
     def done() -> None:
@@ -82,11 +85,13 @@ def publish_all(
     for number, request in enumerate(requests):
         try:
             message = new_message(request, now_ms)
-            if request.ack_mode not in common_pb2.AckMode.values():
+            if request.ack_mode not in ACK_MODES:
                 raise GrpcError(f"there is no ack_mode {request.ack_mode}")
             if request.topic in failed:
                 raise failed[request.topic].kept()
-            call.topic(request.topic)
+            if request.topic not in known:
+                call.topic(request.topic)
+                known.add(request.topic)
             if message.partition is not None:
                 call.partition(request.topic, message.partition)
             if request.HasField("producer_id"):

@@ -30,19 +30,20 @@ async def test_what_need_not_wait_is_done_when_it_is_begun() -> None:
 
 @on_a_loop
 async def test_what_waits_goes_on_where_it_was() -> None:
-    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[int] = loop.create_future()
+    second: asyncio.Future[int] = loop.create_future()
     seen: list[str] = []
 
     async def work() -> int:
         seen.append("begun")
-        found = await future
-        await asyncio.sleep(0)
-        return found + 1
+        return await future + await second
 
     running = work()
     begun = begin(running)
     assert (begun.is_done, seen) == (False, ["begun"])
     future.set_result(6)
+    loop.call_soon(second.set_result, 1)
     assert await go_on(running, begun) == 7
     assert seen == ["begun"]
 
@@ -69,8 +70,10 @@ async def test_a_request_that_takes_too_long_is_told_so_by_the_sweep() -> None:
     deadlines, loop = Deadlines(), asyncio.get_running_loop()
     scope = {"state": {DEADLINES: deadlines}}
     gone: list[str] = []
+    begun = asyncio.Event()
 
     async def work() -> None:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -81,7 +84,7 @@ async def test_a_request_that_takes_too_long_is_told_so_by_the_sweep() -> None:
             await within(30, scope, work())
 
     task = loop.create_task(request())
-    await asyncio.sleep(0)
+    await begun.wait()
     deadlines.sweep(loop.time() + 29)
     assert list(deadlines.running) == [task]
     deadlines.sweep(loop.time() + 31)
@@ -94,8 +97,14 @@ async def test_a_request_that_takes_too_long_is_told_so_by_the_sweep() -> None:
 @on_a_loop
 async def test_a_request_that_is_cancelled_by_others_is_not_late() -> None:
     deadlines, loop = Deadlines(), asyncio.get_running_loop()
-    task = loop.create_task(within(30, {"state": {DEADLINES: deadlines}}, asyncio.Event().wait()))
-    await asyncio.sleep(0)
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = loop.create_task(within(30, {"state": {DEADLINES: deadlines}}, work()))
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
