@@ -49,7 +49,7 @@ def main() -> None:
         connect_now()
         from pyspark import util
 
-        util._do_server_auth = lambda *_: None  # type: ignore[assignment]  # noqa: SLF001  it is done
+        util._do_server_auth = lambda *_: None  # noqa: SLF001  it is done
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
