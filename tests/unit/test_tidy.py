@@ -20,11 +20,13 @@ FUNCTION_LINES_MAX = 60
 
 NAMED_BY_COMMANDS = sorted({f"goqueue.cli.run.{command.run.partition('.')[0]}" for command in COMMANDS})
 """Modules that the table of commands names, and that are imported when their command runs."""
-ENTRY_POINTS = ("goqueue.cli.main", *NAMED_BY_COMMANDS, "goqueue.client", "goqueue.testing")
+OF_SPARK = ("goqueue.spark.progress", "goqueue.spark.worker_start")
+"""What users import, and what Spark runs."""
+ENTRY_POINTS = ("goqueue.cli.main", *NAMED_BY_COMMANDS, "goqueue.client", "goqueue.testing", *OF_SPARK)
 AWAITING_A_DOOR: list[str] = []
 """Finished parts that only a door or the broker can call. A module leaves this list with its first caller."""
 READS_ENVIRONMENT = ("src/goqueue/node/settings.py", "src/goqueue/node/environment.py")
-SPARK_READS_ENVIRONMENT = ("src/goqueue/spark/errors.py", "src/goqueue/spark/sessions.py")
+SPARK_READS_ENVIRONMENT = tuple(f"src/goqueue/spark/{name}.py" for name in ("errors", "sessions", "worker_start"))
 """Spark's own processes are told some things by variables only."""
 
 FACADES = (

@@ -56,7 +56,7 @@ unset IFS
 export PYTHONPATH="$path"
 if [ "$1" = -m ] && [ -n "$PYTHON_WORKER_FACTORY_PORT" ]; then
     shift
-    exec {python} {start} "$@"
+    exec {python} -P {start} "$@"
 fi
 exec {python} "$@"
 """
@@ -95,8 +95,6 @@ _QUIET_AND_LOCAL = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
     "spark.sql.shuffle.partitions": "4",
-    # How long a Python process that has connected may take to say who it is: it imports pyspark meanwhile.
-    "spark.python.authenticate.socketTimeout": "300s",
 }
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 

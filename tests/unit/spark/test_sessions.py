@@ -33,13 +33,15 @@ def test_another_spark_keeps_its_own_pyspark(monkeypatch: pytest.MonkeyPatch, tm
 
 SLOW = """
 import os, socket, sys
+from pyspark.util import local_connect_and_auth
 
 print("importing", flush=True)
 sys.stdin.readline()  # as long as it takes
-with socket.socket() as connection:
-    connection.settimeout(30)
-    connection.connect(("127.0.0.1", int(os.environ["PYTHON_WORKER_FACTORY_PORT"])))
-    connection.sendall(b"hello " + sys.argv[1].encode())
+port = int(os.environ["PYTHON_WORKER_FACTORY_PORT"])
+file, connection = local_connect_and_auth(port, os.environ["PYTHON_WORKER_FACTORY_SECRET"])
+with connection, file:
+    file.write(b"hello " + sys.argv[1].encode())
+    file.flush()
     with socket.socket() as other:  # the next one is a connection of its own
         other.connect(connection.getpeername())
         other.sendall(b"again")
@@ -47,15 +49,17 @@ with socket.socket() as connection:
 
 
 def test_a_process_connects_before_it_imports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Spark waits 10 s for that and no longer, however busy the machine is."""
+    """Spark waits 10 s for that, and 10 s for the secret, and no longer, however busy the machine is."""
     monkeypatch.delenv("SPARK_HOME", raising=False)
     (tmp_path / "slow.py").write_text(SLOW)
     with socket.create_server(("127.0.0.1", 0)) as spark:
-        environment = {**os.environ, "PYTHON_WORKER_FACTORY_PORT": str(spark.getsockname()[1])}
+        told = {"PYTHON_WORKER_FACTORY_PORT": str(spark.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": "s3cret"}
         command = [sessions._python(), "-m", "slow", "there"]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen(command, env=environment, cwd=tmp_path, **pipes) as process:  # type: ignore[call-overload]
+        with subprocess.Popen(command, env=os.environ | told, cwd=tmp_path, **pipes) as process:  # type: ignore[call-overload]
             connection, _ = spark.accept()
+            assert connection.recv(10, socket.MSG_WAITALL) == b"\0\0\0\6s3cret"
+            connection.sendall(b"\0\0\0\2ok")
             assert process.stdout.readline() == b"importing\n"
             process.stdin.write(b"\n")
             process.stdin.flush()
