@@ -91,6 +91,7 @@ class ConsolePage:
         """Of the screen as it is now: in both themes and on a narrow display it is whole, readable and has names for
         all that can be used. With GOQUEUE_PICTURES its pictures go into docs/."""
         kept = PICTURES if os.environ.get("GOQUEUE_PICTURES") else directory
+        self.page.run("scrollTo(0, 0)")
         for theme in ("light", "dark"):
             self.page.show(WIDTH, HEIGHT, theme)
             assert self.page.run(FAINT) == [], f"{name} in the {theme} theme has text that is hard to read"
