@@ -1,7 +1,7 @@
 """The console in a real browser: its frame, the home screen, topics, and what holds for all screens."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -22,7 +22,7 @@ def http_of(node: Node, **options: object) -> httpx.Client:
     return httpx.Client(base_url=node.url, timeout=DEADLINE_S, **options)  # type: ignore[arg-type]
 
 
-def publish(http: httpx.Client, topic: str, *messages: dict[str, object]) -> list[dict[str, int]]:
+def publish(http: httpx.Client, topic: str, *messages: Mapping[str, object]) -> list[dict[str, int]]:
     told = http.post(f"/topics/{topic}/messages", json={"messages": messages}).raise_for_status()
     found: list[dict[str, int]] = told.json()["results"]
     return found

@@ -23,8 +23,9 @@ from goqueue.cli.table import ASKS, Command
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 GOQUEUE = Path(sys.executable).with_name("goqueue")
 WANTED = """serve, topic list|create|describe|alter|trim|purge|delete, produce, consume,
-group list|describe|delete|offsets|reset-offsets, dlq list|show|redrive|purge, delay list|cancel|reschedule,
-schedule list|set|delete, replay, trace list|get|search|stats, why, top, schema list|register|get|check|delete|config,
+group list|describe|delete|offsets|settle|reset-offsets, dlq list|show|redrive|discard|purge,
+delay list|cancel|reschedule, schedule list|set|run|delete, replay, trace list|get|search|stats, why, top,
+schema list|register|get|check|delete|config,
 cluster info|health|status|nodes|partitions|events|elect|recover|ready|dev,
 user create|list|change|delete, key create|list|rotate|delete, acl create|list|delete, quota set|list|describe|delete,
 tenant create|list|describe|update|suspend|activate|disable|delete|quotas|usage, audit,

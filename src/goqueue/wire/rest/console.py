@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from goqueue.wire.rest.common import Count, Query, Reply
+from goqueue.wire.rest.common import Query, Reply
 from goqueue.wire.rest.infrastructure import Check
 
 SINCE_PATTERN = r"^([0-9]{1,10}:[0-9]{1,16}(,(?=[0-9])|$)){0,1000}$"
@@ -26,26 +26,26 @@ class TopicReading(Reply):
     """Of the partitions that the node leads."""
 
     partitions: Annotated[int, Meta(ge=0, description="Of the whole topic")]
-    messages: Count
+    messages: Annotated[int, Meta(ge=0, description="Counted by offsets")]
     published: Annotated[int, Meta(ge=0, description="Offsets that were given so far")]
-    size_bytes: Count
+    size_bytes: Annotated[int, Meta(ge=0, description="On disk")]
     delivered: Annotated[int, Meta(ge=0, description="Leased or fetched since the start of the node")]
-    delayed: Count
+    delayed: Annotated[int, Meta(ge=0, description="Messages that wait for their time")]
     dead: Annotated[int, Meta(ge=0, description="Of a topic of dead letters: that nobody has dealt with")]
 
 
 class GroupTopicReading(Reply):
-    ready: Count
-    in_flight: Count
+    ready: Annotated[int, Meta(ge=0, description="To be delivered now")]
+    in_flight: Annotated[int, Meta(ge=0, description="Held by consumers")]
     waiting: Annotated[int, Meta(ge=0, description="For a retry, or for an earlier message of their key")]
-    lag: Count
+    lag: Annotated[int, Meta(ge=0, description="Offsets between what is done and the end")]
     served: Annotated[int, Meta(ge=0, description="Leased since the start of the node")]
 
 
 class GroupReading(Reply):
     type: Annotated[str, Meta(description="consumer, classic or share", examples=["share"])]
     state: Annotated[str, Meta(description="Empty, Stable, Rebalancing or Dead", examples=["Stable"])]
-    members: Count
+    members: Annotated[int, Meta(ge=0, description="How many")]
     topics: dict[str, GroupTopicReading]
 
 
@@ -56,7 +56,7 @@ class NodeReading(Reply):
     topics: dict[str, TopicReading]
     groups: dict[str, GroupReading]
     gone_topics: Annotated[list[str], Meta(description="That were told before and are not there any more")]
-    gone_groups: list[str]
+    gone_groups: Annotated[list[str], Meta(description="Likewise")]
     checks: dict[str, Check] | UnsetType = UNSET
     """What is not as it should be; for those who may see all topics."""
 

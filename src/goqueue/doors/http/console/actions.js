@@ -38,7 +38,7 @@ const ACTIONS = {
   cancel: { title: "Cancel the message", danger: true, go: "Never publish it", fields: [], words: (given) => spot(given) + " will never be published.",
     request: (given) => ({ method: "DELETE", at: path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}` }),
     cli: (given) => ["delay", "cancel", given.topic, given.partition + "/" + given.offset] },
-  move: { title: "Let it come at another time", go: "Move", fields: [["delay", "So long from now", "0s"]],
+  move: { title: "Let it come at another time", go: "Move", fields: [["delay", "So long from now", "1s"]],
     request: (given) => ({ method: "PATCH", at: path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}`, body: { delay: given.delay } }),
     cli: (given) => ["delay", "reschedule", given.topic, given.partition + "/" + given.offset, "--delay", given.delay], done: (told) => ["It comes at " + told.deliver_at + "."] },
   run: { title: "Run the schedule now", go: "Run", fields: [], words: (given) => given.name + " publishes its message once, now. Its times stay as they are.",
