@@ -18,7 +18,7 @@ import (
 )
 
 type step struct {
-	Do, As, Topic, Value, Group, Worker, Transaction, Name, In, Background, Reader, Until string
+	Do, As, Topic, Value, Group, Worker, Transaction, Name, In, Background, Reader string
 
 	Key          *string
 	Headers      map[string]string
@@ -34,6 +34,7 @@ type step struct {
 	Partition    int32
 	Offset       int64
 	Count        any
+	WaitFor      int `json:"wait_for"`
 	RestartAfter int `json:"restart_after"`
 }
 
