@@ -19,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos api golden pictures release
+.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ cluster: .venv/.ready-run  ## start three nodes and an etcd on this machine, wit
 
 protos: .venv/.ready-dev  ## write the Python of api/proto anew
 	@$(BIN)/python -m tools.protos
+
+go-protos: .venv/.ready-dev  ## write the Go of api/proto anew
+	@$(BIN)/python -m tools.go_protos
 
 api: .venv/.ready-dev  ## write api/*.json, and the lists in docs/, anew from the code; RELEASE=1: from now on they must not be broken
 	@$(BIN)/python -m tools.api $(if $(RELEASE),--release)

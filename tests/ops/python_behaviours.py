@@ -190,8 +190,8 @@ class Steps:
     async def _take(self, step: Step) -> Any:
         found: list[Any] = []
         while len(found) < step["count"]:
-            for each in await self._readers[step["reader"]].poll(max_messages=step["count"] - len(found)):
-                found.append([(each.value or b"").decode(), each.offset])
+            polled = await self._readers[step["reader"]].poll(max_messages=step["count"] - len(found))
+            found += [[(each.value or b"").decode(), each.offset] for each in polled]
         return found
 
     async def _end_follow(self, step: Step) -> None:
@@ -261,10 +261,10 @@ async def behave(behaviour: dict[str, Any], kafka: str, http: str) -> dict[str, 
     return said
 
 
-async def main(file: str, kafka: str, http: str) -> None:
-    for behaviour in json.loads(Path(file).read_text("utf-8")):
+async def main(behaviours: list[dict[str, Any]], kafka: str, http: str) -> None:
+    for behaviour in behaviours:
         say(await asyncio.wait_for(behave(behaviour, kafka, http), BEHAVIOUR_S_MAX))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text("utf-8")), *sys.argv[2:]))
