@@ -5,8 +5,9 @@
 import asyncio
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from goqueue.client.errors import ClientError, Fenced
 from goqueue.client.http import HttpRefused
 from goqueue.model.errors import GoQueueError
 
-BEHAVIOUR_S_MAX = 120.0
+STEP_S_MAX = 120.0
 KINDS = {404: "not found", 409: "exists", 400: "invalid", 401: "denied", 403: "denied"}
 Step = dict[str, Any]
 
@@ -63,6 +64,7 @@ class Steps:
         self._workers: dict[str, tuple[Worker, asyncio.Task[None], list[tuple[str, int]]]] = {}
         self._readers: dict[str, Consumer] = {}
         self._background: dict[str, asyncio.Task[Any]] = {}
+        self._begun: Counter[str] = Counter()
         self._more = asyncio.Condition()
 
     async def start(self) -> "Steps":
@@ -76,7 +78,7 @@ class Steps:
         return self._producers[name]
 
     async def do(self, step: Step) -> Any:
-        return await getattr(self, f"_{step['do']}")(step)
+        return await getattr(self, "_begun_by" if step["do"] == "begun" else f"_{step['do']}")(step)
 
     # -- the node, topics
 
@@ -206,8 +208,12 @@ class Steps:
 
         @worker.handle
         async def handle(job: Job) -> None:
+            async with self._more:
+                self._begun[step["worker"]] += 1
+                self._more.notify_all()
             if "takes_ms" in step:
-                await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=step["takes_ms"] / 1000)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.Event().wait(), step["takes_ms"] / 1000)
             value = (job.value or b"").decode()
             async with self._more:
                 jobs.append((value, job.attempt))
@@ -226,6 +232,9 @@ class Steps:
     async def _until(self, is_enough: Callable[[], bool]) -> None:
         async with self._more:
             await self._more.wait_for(is_enough)
+
+    async def _begun_by(self, step: Step) -> None:
+        await self._until(lambda: self._begun[step["worker"]] >= step["count"])
 
     async def _jobs(self, step: Step) -> Any:
         jobs = self._workers[step["worker"]][2]
@@ -251,7 +260,7 @@ async def behave(behaviour: dict[str, Any], kafka: str, http: str) -> dict[str, 
         steps = await Steps(kafka, http, stack).start()
         for number, step in enumerate(behaviour["steps"], 1):
             try:
-                result = await steps.do(step)
+                result = await asyncio.wait_for(steps.do(step), STEP_S_MAX)
             except (GoQueueError, ClientError) as error:
                 if "as" not in step:
                     return said | {"failed": f"step {number}, {step['do']}: {error}"}
@@ -263,7 +272,7 @@ async def behave(behaviour: dict[str, Any], kafka: str, http: str) -> dict[str, 
 
 async def main(behaviours: list[dict[str, Any]], kafka: str, http: str) -> None:
     for behaviour in behaviours:
-        say(await asyncio.wait_for(behave(behaviour, kafka, http), BEHAVIOUR_S_MAX))
+        say(await behave(behaviour, kafka, http))
 
 
 if __name__ == "__main__":

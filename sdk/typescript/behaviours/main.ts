@@ -39,7 +39,7 @@ function messageOf(step: Step): NewMessage {
 
 class Running {
   client = new GoQueue(url, apiKey ? { apiKey } : {});
-  workers = new Map<string, { worker: Worker; end: Promise<void>; jobs: Done[] }>();
+  workers = new Map<string, { worker: Worker; end: Promise<void>; jobs: Done[]; begun: () => number }>();
   readers = new Map<string, AsyncGenerator<Message>>();
   transactions = new Map<string, Transaction>();
   background = new Map<string, Promise<unknown>>();
@@ -165,6 +165,8 @@ class Running {
       case "jobs":
         await until(() => jobs([step.worker]).length >= step.count);
         return jobs([step.worker]);
+      case "begun":
+        return until(() => this.workers.get(step.worker)!.begun() >= step.count);
       case "either_jobs":
         return until(() => jobs(step.workers).length >= step.count);
       case "attempts":
@@ -179,14 +181,16 @@ class Running {
   startWorker(step: Step): void {
     const worker = this.client.worker(step.topic, { group: step.group, concurrency: 4, ...(step.lease_ms ? { lease: step.lease_ms } : {}) });
     const jobs: Done[] = [];
+    let begun = 0;
     const end = worker.run(async (job) => {
+      begun++;
       if (step.takes_ms) await new Promise((resolve) => setTimeout(resolve, step.takes_ms));
       jobs.push([job.text(), job.attempt]);
       const outcome = step.outcomes?.[job.text()]?.[job.attempt - 1];
       if (outcome === "reject") throw new Reject("as the behaviour says");
       if (outcome) throw new RetryAfter(0, "as the behaviour says");
     });
-    this.workers.set(step.worker, { worker, end, jobs });
+    this.workers.set(step.worker, { worker, end, jobs, begun: () => begun });
   }
 }
 
