@@ -19,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-spark sim nemesis check format bench demo etcd cluster protos api golden pictures release
+.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,13 +35,18 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$(($$(nproc) + 1)
 
 # With ARGS the choice is yours: no layer is left out.
 test: .venv/.ready-dev  ## run unit tests, simulations and one test of each API; choose others with ARGS=
-	@$(PYTEST) $(if $(ARGS),$(ARGS),-m "not second_layer")
+	@$(PYTEST) $(if $(ARGS),$(ARGS),-m "not second_layer and not ops")
 
 test-rest: .venv/.ready-dev  ## run the tests that make test leaves out: whole nodes, real clients, Spark
 	@$(PYTEST) -m second_layer
 
-test-all: .venv/.ready-dev  ## run all tests
-	@$(PYTEST)
+test-all: .venv/.ready-dev  ## run all tests but those of make test-ops
+	@$(PYTEST) -m "not ops"
+
+# Two at a time: each of them is a compiler, or a node and its clients.
+test-ops: .venv/.ready-dev  ## run the tests that need Go and Node; fails where one is missing
+	@$(BIN)/python -m tools.needed go gofmt node npm
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m ops tests/ops $(ARGS)
 
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
@@ -78,6 +83,9 @@ cluster: .venv/.ready-run  ## start three nodes and an etcd on this machine, wit
 
 protos: .venv/.ready-dev  ## write the Python of api/proto anew
 	@$(BIN)/python -m tools.protos
+
+go-protos: .venv/.ready-dev  ## write the Go of api/proto anew
+	@$(BIN)/python -m tools.go_protos
 
 api: .venv/.ready-dev  ## write api/*.json, and the lists in docs/, anew from the code; RELEASE=1: from now on they must not be broken
 	@$(BIN)/python -m tools.api $(if $(RELEASE),--release)

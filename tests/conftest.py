@@ -20,8 +20,11 @@ settings.load_profile("goqueue")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of whole nodes belong to the second layer (`make test-rest`), but for one of each kind."""
+    """Tests of whole nodes belong to the second layer (`make test-rest`), but for one of each kind. What needs Go or
+    Node is a layer of its own (`make test-ops`)."""
     for item in items:
+        if "ops" in item.path.parts:
+            item.add_marker(pytest.mark.ops)
         if {"integration", "acceptance", "upgrade"} & set(item.path.parts) and not item.get_closest_marker("smoke"):
             item.add_marker(pytest.mark.second_layer)
 

@@ -18,7 +18,7 @@ import (
 )
 
 type step struct {
-	Do, As, Topic, Value, Group, Worker, Transaction, Name, In, Background, Reader, Until string
+	Do, As, Topic, Value, Group, Worker, Transaction, Name, In, Background, Reader string
 
 	Key          *string
 	Headers      map[string]string
@@ -34,6 +34,7 @@ type step struct {
 	Partition    int32
 	Offset       int64
 	Count        any
+	WaitFor      int `json:"wait_for"`
 	RestartAfter int `json:"restart_after"`
 }
 
@@ -42,7 +43,10 @@ type behaviour struct {
 	Steps []step
 }
 
+const stepMax = 2 * time.Minute
+
 type runner struct {
+	late         *time.Timer
 	dial         func() (*goqueue.Client, error)
 	clients      []*goqueue.Client
 	stdin        *bufio.Reader
@@ -96,8 +100,10 @@ func say(what any) {
 }
 
 func (r *runner) run(b behaviour) map[string]any {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	r.late = time.AfterFunc(stepMax, cancel)
+	defer r.late.Stop()
 	got := map[string]any{}
 	said := map[string]any{"name": b.Name, "got": got}
 	check(r.newClient())
@@ -107,6 +113,7 @@ func (r *runner) run(b behaviour) map[string]any {
 		}
 	}()
 	for number, s := range b.Steps {
+		r.late.Reset(stepMax)
 		result, err := r.do(ctx, s)
 		switch {
 		case err != nil && s.As == "":
@@ -139,8 +146,10 @@ func (r *runner) newClient() error {
 	return err
 }
 
-// node asks for the node to be killed or started.
+// node asks for the node to be killed or started. How long that takes is not the client's.
 func (r *runner) node(what string) error {
+	r.late.Stop()
+	defer r.late.Reset(stepMax)
 	say(map[string]string{"node": what})
 	_, err := r.stdin.ReadString('\n')
 	return err

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	goqueue "github.com/goqueue/goqueue/sdk/go"
@@ -58,8 +58,10 @@ func (r *runner) do(ctx context.Context, s step) (any, error) {
 		return nil, <-r.background[s.Background]
 	case "produce":
 		return r.produce(ctx, q, s)
-	case "read", "values":
+	case "read":
 		return read(ctx, q, s)
+	case "values":
+		return values(ctx, q, s)
 	case "why":
 		return why(ctx, q, s)
 	case "begin":
@@ -134,8 +136,8 @@ func (r *runner) produce(ctx context.Context, q *goqueue.Client, s step) (any, e
 	return acknowledged, nil
 }
 
-func read(ctx context.Context, q *goqueue.Client, s step) (any, error) {
-	whole, values, different := []map[string]any{}, []string{}, map[string]bool{}
+func read(ctx context.Context, q *goqueue.Client, s step) ([]map[string]any, error) {
+	whole := []map[string]any{}
 	for message, err := range q.Read(ctx, s.Topic, goqueue.UntilEnd()) {
 		if err != nil {
 			return nil, err
@@ -146,41 +148,49 @@ func read(ctx context.Context, q *goqueue.Client, s step) (any, error) {
 		}
 		headers := map[string]string{}
 		for name, value := range message.Headers {
-			headers[name] = string(value)
-		}
-		one["headers"] = headers
-		whole, values = append(whole, one), append(values, string(message.Value))
-		different[string(message.Value)] = true
-	}
-	switch {
-	case s.Do == "read":
-		return whole, nil
-	case s.Count == true:
-		return map[string]int{"messages": len(values), "different": len(different)}, nil
-	}
-	return values, nil
-}
-
-// why gives the state for a group, or of the message; with until, not before it is that.
-func why(ctx context.Context, q *goqueue.Client, s step) (any, error) {
-	for {
-		where, err := q.Why(ctx, goqueue.Place{Topic: s.Topic, Partition: s.Partition, Offset: s.Offset})
-		if err != nil {
-			return nil, err
-		}
-		state := where.State
-		for _, each := range where.Groups {
-			if each.Group == s.Group {
-				state = each.State
+			if !strings.HasPrefix(name, "gq-") {
+				headers[name] = string(value)
 			}
 		}
-		if s.Until == "" || state == s.Until {
-			return state, nil
+		one["headers"] = headers
+		whole = append(whole, one)
+	}
+	return whole, nil
+}
+
+// values waits until there are enough of them, if the step says how many.
+func values(ctx context.Context, q *goqueue.Client, s step) (any, error) {
+	for {
+		whole, err := read(ctx, q, s)
+		if s.WaitFor > 0 && len(whole) < s.WaitFor && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+			continue
 		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("it is %s, not %s", state, s.Until)
+		found, different := []string{}, map[string]bool{}
+		for _, each := range whole {
+			value := each["value"].(string)
+			found, different[value] = append(found, value), true
+		}
+		if s.Count == true {
+			return map[string]int{"messages": len(found), "different": len(different)}, err
+		}
+		return found, err
+	}
+}
+
+// why gives the state for a group, or of the message. A group of members has "read" what a queue group has "settled".
+func why(ctx context.Context, q *goqueue.Client, s step) (any, error) {
+	where, err := q.Why(ctx, goqueue.Place{Topic: s.Topic, Partition: s.Partition, Offset: s.Offset})
+	state := where.State
+	for _, each := range where.Groups {
+		if each.Group == s.Group {
+			state = each.State
 		}
 	}
+	if state == "read" {
+		state = "settled"
+	}
+	return state, err
 }
 
 type reader struct {

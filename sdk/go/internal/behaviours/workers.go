@@ -22,6 +22,7 @@ type working struct {
 	end  chan error
 
 	mutex sync.Mutex
+	begun int
 	jobs  []job
 }
 
@@ -40,6 +41,9 @@ func start(ctx context.Context, q *goqueue.Client, s step) *working {
 	}
 	worker := q.Worker(s.Topic, s.Group, given...)
 	handle := func(ctx context.Context, got *goqueue.Job) error {
+		w.mutex.Lock()
+		w.begun++
+		w.mutex.Unlock()
 		select {
 		case <-time.After(time.Duration(s.TakesMs) * time.Millisecond):
 		case <-ctx.Done():
@@ -73,6 +77,13 @@ func (r *runner) doWork(ctx context.Context, q *goqueue.Client, s step) (any, er
 	case "jobs":
 		w := r.workers[s.Worker]
 		return r.wait(ctx, []string{s.Worker}, func() bool { return len(w.done()) >= s.count() })
+	case "begun":
+		w := r.workers[s.Worker]
+		return r.wait(ctx, []string{s.Worker}, func() bool {
+			w.mutex.Lock()
+			defer w.mutex.Unlock()
+			return w.begun >= s.count()
+		})
 	case "either_jobs":
 		return r.wait(ctx, s.Workers, func() bool { return len(r.all(s.Workers)) >= s.count() })
 	case "attempts":
