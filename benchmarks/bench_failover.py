@@ -181,9 +181,9 @@ def _measure(
     notes = [each for name, user in users.items() for each in user.rows(name).items()]
     for name, noted in notes:
         for times in noted.times.values():
-            if len([at for at in times if at < since]) > 1:
+            before = [at for at in times if since - BEFORE_S < at < since]
+            if len(before) > 1:  # a group also reads what was written earlier to partitions that nobody writes to now
                 gaps.setdefault(name, []).append(longest_gap(times, since, until))
-                before = [at for at in times if since - BEFORE_S < at < since]
                 calm[name] = max(calm.get(name, 0.0), *(after - at for at, after in pairwise(before)), 0.0)
     wait_healed(made)
 
