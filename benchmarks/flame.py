@@ -39,7 +39,7 @@ def main(name: str, target: str, checkout: str | None = None) -> None:
     def start_sampled(_module: str, _function: str, *arguments: str, **more: Any) -> Any:
         return start("benchmarks.flame", "serve_sampled", *arguments, **more)
 
-    brokers.start_python = start_sampled
+    brokers.start_python = start_sampled  # type: ignore[assignment]  # as `own_broker` calls it
     source = Path(checkout or ROOT).resolve() / "src"
     os.environ["PYTHONPATH"] = f"{source}{os.pathsep}{ROOT}"
     found: Counter[tuple[str, ...]] = Counter()

@@ -220,7 +220,7 @@ class Steps:
                 self._more.notify_all()
             outcomes = step.get("outcomes", {}).get(value, [])
             if job.attempt <= len(outcomes):
-                raise (Reject("as it says") if outcomes[job.attempt - 1] == "reject" else RetryLater(0))
+                raise (Reject("as it says") if outcomes[job.attempt - 1] == "reject" else RetryLater(delay=0))
 
         self._workers[step["worker"]] = worker, asyncio.ensure_future(worker.run()), jobs
 

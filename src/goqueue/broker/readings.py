@@ -158,8 +158,8 @@ class Readings:
         broker = self._broker
         delivered: dict[str, int] = {}
         for step in (Step.LEASED, Step.FETCHED):
-            for (topic, _), count in broker.journeys.counts[step].items():
-                delivered[topic] = delivered.get(topic, 0) + count
+            for (name, _), count in broker.journeys.counts[step].items():
+                delivered[name] = delivered.get(name, 0) + count
         try:
             delayed = broker.schedules.pending_by_topic()
         except GoQueueError:  # a coordinator is being loaded

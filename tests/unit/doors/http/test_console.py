@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from typing import Any
 
 from goqueue.doors.http.console_files import POLICY, sources
 from goqueue.model.console import Console
@@ -9,7 +10,8 @@ from tests.unit.doors.http.door_client import Client, door, served
 
 
 async def reading(client: Client, since: int = 0) -> dict[str, object]:
-    told = await client.get("/console/reading", **({"since": f"1:{since}"} if since else {}))
+    query: dict[str, Any] = {"since": f"1:{since}"} if since else {}
+    told = await client.get("/console/reading", **query)
     (node,) = told["nodes"].values()
     found: dict[str, object] = node
     return found
@@ -71,7 +73,7 @@ async def test_an_operator_settles_by_place(client: Client) -> None:
     await client.b.create_topic("orders", partitions=1)
     for _ in range(3):
         await client.b.publish("orders", b"x")
-    place = {"topic": "orders", "partition": 0}
+    place: dict[str, Any] = {"topic": "orders", "partition": 0}
     settle = "/groups/packers/settle"
     (held,) = await client.b.receive("orders", "packers", consumer="hung", max_messages=1)
     await client.post(settle, **place, offset=1, action="release", status=409)
@@ -95,7 +97,7 @@ async def test_an_operator_settles_by_place(client: Client) -> None:
 @served
 async def test_a_schedule_runs_now_and_its_times_stay(client: Client) -> None:
     await client.b.create_topic("jobs", partitions=2)
-    wanted = {"topic": "jobs", "cron": "0 7 * * *", "value": "report", "key": "k", "priority": "high"}
+    wanted: dict[str, Any] = {"topic": "jobs", "cron": "0 7 * * *", "value": "report", "key": "k", "priority": "high"}
     made = await client.put("/schedules/nightly", **wanted)
     ran = await client.post("/schedules/nightly/run")
     place = f"/topics/jobs/partitions/{ran['partition']}/messages"
