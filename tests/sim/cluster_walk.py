@@ -28,14 +28,14 @@ DRAWN = {
     *("id", "leader", "leader_id", "memberId", "uptime", "node_id", "node", "first", "end", "next", "cursor"),
     *("bytes", "size_bytes", "log_bytes", "lease_id", "consumer", "consumer_id", "avg_delay", "message_id"),
     *("duration", "duration_ns", "parent_span_id", "traces_indexed", "buffer_capacity", "spans_in_buffer"),
-    *("notes_total", "notes_stored", "time_remaining", "current_tick"),
+    *("notes_total", "notes_stored", "time_remaining", "current_tick", "since"),
 }
 """Names of values that are not the same twice: ids, and what tells how long something took."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 OF_THE_NODE = {
     *("cluster_state", "cluster_health", "cluster_nodes", "cluster_partitions", "cluster_partition", "cluster_events"),
     *("elect_unclean", "recover_cluster", "health", "livez", "healthz", "readyz", "metrics", "list_partitions"),
-    *("list_coordinators", "find_coordinator"),
+    *("list_coordinators", "find_coordinator", "console_reading"),
 }
 """What they tell is about nodes, of which one alone has others."""
 
@@ -301,6 +301,17 @@ async def stored_steps(ask: Asked) -> None:
     ask.tell("stored_steps", sorted(happened))
 
 
+async def by_hand(ask: Asked) -> None:
+    """What an operator does from the console."""
+    for number in range(PARTITIONS):
+        found = (await ask.quietly("read_messages", topic="orders", partition=number))["messages"]
+        place = {"topic": "orders", "partition": number, "offset": found[-1]["offset"]}
+        for _ in range(2):
+            await ask("settle_place", group="workers", **place, action="ack")
+    for name in ("hourly", "never"):
+        await ask("run_schedule", name=name)
+
+
 async def schemas(ask: Asked) -> None:
     text = '{"type":"string"}'
     for below in ("", BELOW):
@@ -338,6 +349,7 @@ async def node(ask: Asked) -> None:
     await ask("cluster_partition", topic="orders", partition=0)
     await ask("elect_unclean", topic="orders", partition=0, unclean=True)
     await ask("recover_cluster")
+    await ask("console_reading")
     for name in ("health", "livez", "healthz", "readyz", "version", "metrics", "root", "openapi", "postman", "docs"):
         await ask(name)
 
@@ -353,4 +365,4 @@ async def away(ask: Asked) -> None:
 
 
 ASKED_AT_THE_END = 5
-PARTS_OF_TENANTS = (topics, queues, delays, groups, members, replays, transactions, journeys, schemas)
+PARTS_OF_TENANTS = (topics, queues, delays, groups, members, replays, transactions, journeys, by_hand, schemas)

@@ -141,7 +141,7 @@ class MemoryBroker(BrokerCare):
         return await self._send(topic, [new_message(now_ms, **each) for each in given])
 
     async def _send(self, topic: str, messages: Sequence[NewMessage]) -> list[Sent]:
-        sent: list[Sent] = await self.ask(lambda done: self.broker.sender.send(topic, messages, done))
+        sent: list[Sent] = await self.ask(lambda done: self.broker.sender.send(topic, messages, done, at_once=True))
         for each in sent:
             if each.error is not None:
                 raise each.error

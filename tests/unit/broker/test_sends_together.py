@@ -72,3 +72,10 @@ def test_who_is_charged_for_time_sends_in_its_own_turn() -> None:
     send(node, here(b"a"))
     send(node, here(b"b"))
     assert node.broker.publisher.batches == batches + 2
+
+
+def test_what_is_small_enough_alone_is_not_too_large_together() -> None:
+    node = queue_node(max_message_bytes="1000")
+    told = [send(node, here(bytes(600))), send(node, here(bytes(600)))]
+    node.commit()
+    assert [one[0].error for one in told] == [None, None]

@@ -23,6 +23,7 @@ LISTS: Mapping[str, frozenset[str]] = {
         {
             "all_lags",
             "all_rebalance_stats",
+            "console_reading",
             "healthz",
             "list_groups",
             "list_schedules",
@@ -44,7 +45,7 @@ LISTS: Mapping[str, frozenset[str]] = {
 """They leave out what may not be seen."""
 FOR_GROUPS = frozenset({"where_is"})
 """Of groups that may not be described it tells nothing."""
-HIDDEN = frozenset({"delete_schedule", "describe_schedule"})
+HIDDEN = frozenset({"delete_schedule", "describe_schedule", "run_schedule"})
 """Found in a list: to who may not see it there is none."""
 NAMELESS = {
     "CancelMessageMoveTask",

@@ -2,6 +2,7 @@
 have brought a message each."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -32,8 +33,7 @@ class Together:
             if is_alone or size > BYTES_MAX:
                 self._send_all(topic, messages, on_sent, started_s, 1)
                 return
-            if not self._gathered:
-                self._clock.call_soon(self._turn_ended)
+            self._clock.call_soon(partial(self._turn_ended, topic))
             gathered = self._gathered[topic] = _Gathered([], started_s, [0, 0])
         gathered.sends.append((messages, on_sent))
         gathered.counts[0] += len(messages)
@@ -41,10 +41,11 @@ class Together:
         if is_alone or gathered.counts[0] > MESSAGES_MAX or gathered.counts[1] > BYTES_MAX:
             self._finish(topic, self._gathered.pop(topic))
 
-    def _turn_ended(self) -> None:
-        gathered, self._gathered = self._gathered, {}
-        for topic, each in gathered.items():
-            self._finish(topic, each)
+    def _turn_ended(self, topic: str) -> None:
+        """Each topic by itself: a fault with one of them touches no other."""
+        gathered = self._gathered.pop(topic, None)
+        if gathered is not None:
+            self._finish(topic, gathered)
 
     def _finish(self, topic: str, gathered: "_Gathered") -> None:
         sends = gathered.sends

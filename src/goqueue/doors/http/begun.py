@@ -1,8 +1,7 @@
 """A coroutine that is begun before anybody prepares to wait for it: most need not wait, and preparing costs more than
 they do."""
 
-from collections.abc import Callable, Coroutine, Generator
-from functools import partial
+from collections.abc import Coroutine, Generator
 from types import coroutine
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,13 +27,13 @@ def go_on(work: Coroutine[Any, Any, T], begun: Begun) -> Generator[Any, Any, T]:
     """What `await work` would do from there on."""
     waited = begun.result
     while True:
-        step: Callable[[], Any]
         try:
-            step = partial(work.send, (yield waited))
-        except BaseException as error:  # noqa: BLE001  whatever it is, it is for who waits
-            step = partial(work.throw, error)
-        try:
-            waited = step()
+            try:
+                sent = yield waited
+            except BaseException as error:  # noqa: BLE001  whatever it is, it is for who waits
+                waited = work.throw(error)  # not kept: its traceback has this frame, which would be a cycle
+            else:
+                waited = work.send(sent)
         except StopIteration as end:
             result: T = end.value
             return result

@@ -161,6 +161,8 @@ class ProduceRun:
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave clients waiting
             for stretch in stretches:
                 self._fail(stretch.connection, error)
+        for lot in lots:
+            lot.shares = []  # they know it: that would be a cycle
 
     def _append(self, lots: list[Lot], stretches: list[Stretch], reader: Connection | None) -> None:
         """`reader`: there is more in the read of this connection."""
