@@ -43,7 +43,7 @@ LISTS: Mapping[str, frozenset[str]] = {
     ),
 }
 """They leave out what may not be seen."""
-FOR_GROUPS = frozenset({"where_is"})
+FOR_GROUPS = frozenset({"where_is", "console_reading"})
 """Of groups that may not be described it tells nothing."""
 HIDDEN = frozenset({"delete_schedule", "describe_schedule", "run_schedule"})
 """Found in a list: to who may not see it there is none."""
@@ -120,10 +120,10 @@ async def walk_as(role: str, name: str, needed: Mapping[str, set[Needed]]) -> li
             told = await house.ask(operation, grants(role))
             if told.is_fault or house.state() != before:
                 problems.append(f"{operation} was refused, and did something: {told}")
-            if operation in LISTS[name] and Kind.CLUSTER not in kinds:
-                is_right = not told.codes and not any(each in told.text for each in (f'"{TOPIC}"', f'"{SUBJECT}"'))
-            elif operation in FOR_GROUPS and kinds == {Kind.GROUP}:
+            if operation in FOR_GROUPS and kinds == {Kind.GROUP}:
                 is_right = not told.codes and GROUP not in told.text
+            elif operation in LISTS[name] and Kind.CLUSTER not in kinds:
+                is_right = not told.codes and not any(each in told.text for each in (f'"{TOPIC}"', f'"{SUBJECT}"'))
             elif operation in HIDDEN:
                 is_right = '"status":404' in told.text
             else:
