@@ -1,11 +1,10 @@
-"""A driver of its own, for tests that kill it: `sink_driver.py stream|job|speculation servers topic directory`."""
+"""A driver of its own, for tests that kill it: `sink_driver.py stream|job|wheel servers topic directory`."""
 
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import goqueue
@@ -52,33 +51,16 @@ def job(spark: SparkSession, servers: str, topic: str, directory: Path) -> None:
     )
 
 
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "200ms",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.minTaskRuntime": "100ms",
-}
-SPECULATED = 4
-"""Tasks, on two executors with a core each."""
-
-
-def speculation(spark: SparkSession, servers: str, topic: str, directory: Path) -> None:
-    """The first attempt at the first task writes its rows and then hangs, so that Spark begins a second one."""
-    done = str(directory / "second-attempt")
+def wheel(spark: SparkSession, servers: str, topic: str, directory: Path) -> None:
+    """On two executors, which say where they have GoQueue from."""
+    found = str(directory / "found")
 
     def rows(task: int) -> Iterator[tuple[str]]:
-        context = TaskContext.get()
-        assert context is not None
+        Path(found).write_text(goqueue.__file__)
         for number in range(JOB_ROWS):
             yield (f"{task}-{number}",)
-        if task == 0 and context.attemptNumber() == 0:
-            while True:  # until it is killed
-                threading.Event().wait(1)
-        if task == 0:
-            Path(done).write_text(goqueue.__file__)
 
-    tasks = spark.sparkContext.parallelize(range(SPECULATED), SPECULATED)
+    tasks = spark.sparkContext.parallelize(range(TASKS), TASKS)
     written = spark.createDataFrame(tasks.flatMap(rows), "value string").write.format("goqueue").mode("append")
     written.option("kafka.bootstrap.servers", servers).save(topic)
     read = spark.read.format("goqueue").option("kafka.bootstrap.servers", servers).load(topic)
@@ -90,11 +72,10 @@ if __name__ == "__main__":
     executors = {
         "stream": "local[2]",
         "job": f"local-cluster[1,{TASKS},1024]",
-        "speculation": "local-cluster[2,1,1024]",
+        "wheel": "local-cluster[2,1,1024]",
     }
     master = executors[kind]
     options = {"spark.local.dir": f"{directory}/scratch", "spark.sql.shuffle.partitions": str(TASKS)}
-    options |= SPECULATION if kind == "speculation" else {}
     spark = session("sink", master, options)
     Path(directory, "started").write_text(spark.sparkContext.applicationId)
-    {"stream": stream, "job": job, "speculation": speculation}[kind](spark, servers, topic, Path(directory))
+    {"stream": stream, "job": job, "wheel": wheel}[kind](spark, servers, topic, Path(directory))

@@ -23,7 +23,7 @@ from goqueue.spark.sink.task import CHUNK_ROWS
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Node
 from tests.integration.spark.killing import kill_all_of
-from tests.integration.spark.sink_driver import JOB_ROWS, SPECULATED, TASKS, stream
+from tests.integration.spark.sink_driver import JOB_ROWS, TASKS, stream
 from tests.integration.spark.test_sink import PARTITIONS, committed, wait_decided
 from tests.integration.topics import end_offsets
 from tools.release import build_wheel
@@ -130,7 +130,7 @@ def test_a_job_is_exact_over_the_kill_of_an_executor(own_node: Node, make_topic:
     assert sum(end_offsets(own_node, topic).values()) > len(expected) + CHUNK_ROWS, "somebody has written in vain"
 
 
-def test_a_cluster_with_speculation_and_nothing_but_the_wheel_writes_every_row_once(
+def test_a_cluster_with_nothing_but_the_wheel_writes_every_row_once(
     own_node: Node, make_topic: CreateTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A standalone cluster, whose Python has GoQueue from its wheel and knows no checkout."""
@@ -142,11 +142,11 @@ def test_a_cluster_with_speculation_and_nothing_but_the_wheel_writes_every_row_o
     # What GoQueue needs is that of the tests. A path in a file like this does not bring the checkout that is in there.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     monkeypatch.setenv("PYSPARK_PYTHON", str(installed / "bin" / "python"))
-    with running("speculation", own_node, topic, tmp_path) as driver:
+    with running("wheel", own_node, topic, tmp_path) as driver:
         driver.end()
-    assert Path((tmp_path / "second-attempt").read_text()).is_relative_to(installed)
+    assert Path((tmp_path / "found").read_text()).is_relative_to(installed)
     wait_decided(own_node, topic)
-    expected = Counter(f"{task}-{number}".encode() for task in range(SPECULATED) for number in range(JOB_ROWS))
+    expected = Counter(f"{task}-{number}".encode() for task in range(TASKS) for number in range(JOB_ROWS))
     assert Counter(record.value for record in committed(own_node, topic)) == expected
     assert int((tmp_path / "read").read_text()) == len(expected)
 
