@@ -19,7 +19,7 @@ def behind_latest(progress: StreamingQueryProgress | dict[str, Any], source: int
     ours = told["sources"][source]
     if not ours.get("latestOffset") or not ours.get("endOffset"):
         return {}
-    latest, end = (read(ours[name]) for name in ("latestOffset", "endOffset"))
+    latest, end = (read(_document(ours[name])) for name in ("latestOffset", "endOffset"))
     behind = [max(offset - (end.at(place, latest.ids) or 0), 0) for place, offset in latest.offsets.items()]
     if not behind:
         return {}
@@ -28,3 +28,9 @@ def behind_latest(progress: StreamingQueryProgress | dict[str, Any], source: int
         "maxOffsetsBehindLatest": str(max(behind)),
         "avgOffsetsBehindLatest": str(round(sum(behind) / len(behind), 1)),
     }
+
+
+def _document(told: str | dict[str, Any]) -> dict[str, Any]:
+    """Spark Connect tells it as text."""
+    found: dict[str, Any] = json.loads(told) if isinstance(told, str) else told
+    return found

@@ -132,7 +132,7 @@ RECEIVE_MESSAGES = MEMBERS.add(
     """,
     path=topics.TopicPath,
     body=groups.ReceiveMessages,
-    errors=(404,),
+    errors=(404, 409),
     waits=True,
     home=IN_PARTS,
 )
