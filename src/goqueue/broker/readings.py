@@ -71,14 +71,13 @@ class Reading(NamedTuple):
 
 
 TOPIC, GROUP = "topic", "group"
-NOTHING_YET = Reading(0, 0, {}, {}, {})
 
 
 class Readings:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._now_s: Callable[[], float] = broker.clock.monotonic_s
-        self._latest = NOTHING_YET
+        self._latest = Reading(0, 0, {}, {}, {})
         self._next_s = 0.0
         self._walk: Iterator[None] | None = None
         self._took_s = 0.0
