@@ -206,12 +206,8 @@ def test_jobs_that_move_nothing_say_why(jobs: Jobs, node: Node, make_topic: Crea
     asked = (*words, "--where", "length(value) > 99")
     for more in ((), ("--dry-run",)):
         assert jobs(restore, *asked, *more)["why"] == "--where chooses none of the 30 archived messages of that time"
-    for chosen, read in (
-        ("length(value) > 99", "any of 30 messages"),
-        ("partition > 7", "what is archived and published"),
-    ):
-        said = jobs(backfill, *words, "--select", f"SELECT * FROM messages WHERE {chosen}")
-        assert (said["written"], said["why"]) == (0, f"--select gave no rows for {read}")
+    said = jobs(backfill, *words, "--select", "SELECT * FROM messages WHERE partition > 7")
+    assert (said["written"], said["why"]) == (0, "--select gave no rows")
     gone = ck.TopicPartition(topic, 0, 30)
     admin_client(node.address).delete_records([gone])[gone].result(DEADLINE_S)
     shutil.rmtree(lake)
