@@ -164,6 +164,7 @@ def test_a_node_that_is_killed_is_told_as_lost_and_the_page_goes_on_by_itself(pa
 def test_a_hidden_page_asks_nothing(page: ConsolePage) -> None:
     page.go()
     page.wait("document.querySelector('.pill.live')")
+    page.wait("performance.getEntriesByType('resource').some((each) => each.name.endsWith('/cluster.js'))")  # the last
     page.page.run(
         "globalThis.asked = []; const note = (list) => asked.push(...list.getEntries().map((each) => each.name));"
         "new PerformanceObserver(note).observe({ type: 'resource' });"

@@ -45,8 +45,6 @@ def comparable(value: Any, name: str = "") -> Any:
     if name in DRAWN or name.endswith(("_ms", "_at", "_time", "timestamp", "_seconds")):
         return "drawn" if value is not None else None
     if isinstance(value, dict):
-        if value.get("state") == "settled":  # how often it was leased is not stored: a change of leader forgets it
-            value = value | {"attempts": "drawn"}
         return {key: comparable(one, key) for key, one in value.items()}
     if isinstance(value, list):
         return [comparable(one, name) for one in value]

@@ -43,7 +43,8 @@ class RecordState(NamedTuple):
     matter: Matter
     lane: int = 0
     attempts: int = 0
-    """Deliveries so far, the current one too."""
+    """Deliveries so far, the current one too. Not of what is settled: of that they are not stored, and are forgotten
+    sooner or later."""
     consumer: str = ""
     until_ms: int = 0
     """Of a lease: its end. Of what waits: when it is ready."""
@@ -67,10 +68,11 @@ def state_of_record(delivery: Delivery, leases: Leases, offset: int) -> RecordSt
         return _unseen(window, offset)
     kind = window.kind_at(offset)
     index = offset - window.base
+    matter = _MATTERS[kind & ~LANE_BITS]
     seen = RecordState(
-        _MATTERS[kind & ~LANE_BITS],
+        matter,
         lane=kind & LANE_BITS,
-        attempts=window.attempts[index] if index >= 0 else 0,
+        attempts=window.attempts[index] if index >= 0 and matter is not Matter.SETTLED else 0,
         expires_at_ms=_expiry(window, offset),
         is_replay=window.number != OWN_WINDOW,
     )

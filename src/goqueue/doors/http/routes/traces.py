@@ -224,7 +224,7 @@ def _group(answer: GroupAnswer) -> GroupState:
     shown = GroupState(group=answer.group, kind=answer.kind, state=answer.state, answer=answer.answer)
     if answer.lane:
         shown.lane = answer.lane
-    if answer.kind == "queue":
+    if answer.kind == "queue" and answer.state != "settled":
         shown.attempts = answer.attempts
     if answer.consumer:
         shown.consumer = answer.consumer
