@@ -4,18 +4,14 @@ Each figure is CPU time of the node for one message. The client is librdkafka, i
 """
 
 import json
-import os
-import secrets
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.harness import QUIET, Row, row, workplace
+from benchmarks.harness import QUIET, Row, own_host, row, serving, workplace
 from benchmarks.tls_sink import TlsSink
-from goqueue.cli.bench.broker import Broker, stopping
+from goqueue.cli.bench.broker import Broker
 from goqueue.cli.bench.librdkafka import own_topic
 from goqueue.cli.bench.load import Load
 from goqueue.cli.bench.process import Process
@@ -82,30 +78,16 @@ def measured(
 
 @contextmanager
 def secured(directory: Path) -> Iterator[dict[str, Broker]]:
-    """A node on an address of its own, whose ports nobody else has."""
-    host = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
+    host = own_host()
     authority = Authority(directory)
     pair = authority.sign("node", addresses=[host])
     listeners = (
         f"kafka://{host}:9092?name=plain,kafka://{host}:9093?name=tls&protocol=SSL,"
         f"kafka://{host}:9094?name=sasl&protocol=SASL_SSL,http://{host}:8080"
     )
-    command = [
-        str(Path(sys.executable).with_name("goqueue")),
-        "serve",
-        "--authentication",
-        "off",
-        "--listeners",
-        listeners,
-    ]
-    command += ["--tls-cert-file", str(pair.cert), "--tls-key-file", str(pair.key), "--grpc", f"{host}:9000"]
-    command += ["--data-dir", str(directory / "data"), "--ready-file", str(directory / "ready.json")]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(command, stderr=log, env=environment)
-    with stopping(process):
-        while not (directory / "ready.json").exists():
-            assert process.poll() is None, (directory / "log").read_text("utf-8")
+    arguments = ["--authentication", "off", "--listeners", listeners, "--grpc", f"{host}:9000"]
+    arguments += ["--tls-cert-file", str(pair.cert), "--tls-key-file", str(pair.key)]
+    with serving(directory, *arguments) as process:
         _make_accounts(f"http://{host}:8080")
         node, ca = Process(process.pid), authority.ca
         login = Security(user="bench", password=PASSWORD, tls=True, ca_file=ca)

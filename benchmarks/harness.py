@@ -1,6 +1,8 @@
 """What benchmarks share: rows, turns, a node of their own. What `goqueue bench` needs too is in goqueue.cli.bench."""
 
 import json
+import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -11,7 +13,7 @@ from pathlib import Path
 from timeit import timeit
 from typing import Any
 
-from goqueue.cli.bench.broker import OwnBroker, own_broker
+from goqueue.cli.bench.broker import OwnBroker, own_broker, stopping
 from goqueue.cli.progress import Progress
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +88,26 @@ def workplace() -> Iterator[Path]:
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="bench-") as root:
         yield Path(root)
+
+
+@contextmanager
+def serving(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`goqueue serve` with settings of ours alone, once it is ready."""
+    ready, log = directory / "ready.json", directory / "log"
+    command = [str(Path(sys.executable).with_name("goqueue")), "serve", *arguments]
+    command += ["--data-dir", str(directory / "data"), "--ready-file", str(ready)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GOQUEUE_")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    with stopping(process):
+        while not ready.exists():
+            assert process.poll() is None, log.read_text("utf-8")
+        yield process
+
+
+def own_host() -> str:
+    """A loopback address whose ports nobody else has."""
+    return f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
 
 
 def told_by(program: str, *arguments: str) -> Any:

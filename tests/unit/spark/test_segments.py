@@ -301,3 +301,15 @@ def test_topics_are_chosen_and_our_own_are_left_out(written: Written) -> None:
         read(written.directory, subscribe="nobody")
     with pytest.raises(SparkError, match="is no data directory"):
         read(written.directory / "logs")
+
+
+def test_a_tenant_has_its_own_topics(written: Written) -> None:
+    written.append(batch_of(b"a"), seal=True)
+    shutil.copytree(written.directory / "logs/orders", written.directory / "logs/acme~orders")
+    shutil.copytree(written.directory / "logs/orders", written.directory / "logs/acme~mails")
+    assert {row["topic"] for row in read(written.directory)} == {"orders"}
+    of_acme = {"goqueue.tenant": "acme"}
+    assert {row["topic"] for row in read(written.directory, **of_acme)} == {"orders", "mails"}
+    assert {row["topic"] for row in read(written.directory, subscribe="mails", **of_acme)} == {"mails"}
+    with pytest.raises(SparkError, match="there is no topic mails in"):
+        read(written.directory, subscribe="mails")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from goqueue.model.errors import DamagedFile, InvalidName
 from goqueue.model.names import check_kept_name
 from goqueue.model.own_version import own_version
+from goqueue.model.tenancy import DEFAULT_TENANT, full, tenant_said
 from goqueue.records.formats import FORMAT_NAME, newer_formats
 from goqueue.records.log_files import (
     CLEANED_NAME,
@@ -71,12 +72,14 @@ def find_logs(options: Options) -> list[LogFiles]:
     if not logs.is_dir():
         raise SparkError(f"{directory} is no data directory of GoQueue: it has no folder {LOGS_NAME!r}")
     _refuse_newer(directory)
-    existing = sorted(one.name for one in logs.iterdir() if _is_topic(one))
+    tenant = options.get("goqueue.tenant") or DEFAULT_TENANT
+    kept = {one.name: one for one in logs.iterdir() if _is_topic(one) and tenant_said(one.name) == tenant}
+    topics = {name.removeprefix(full(tenant, "")): place for name, place in kept.items()}
     found = []
-    for topic in _chosen(options, existing, directory):
-        names = [one.name for one in (logs / topic).iterdir()]
+    for topic in _chosen(options, sorted(topics), directory):
+        names = [one.name for one in topics[topic].iterdir()]
         partitions = sorted(int(name) for name in names if name.isascii() and name.isdigit())
-        found += [_open(logs / topic / str(partition), topic, partition) for partition in partitions]
+        found += [_open(topics[topic] / str(partition), topic, partition) for partition in partitions]
     return found
 
 
