@@ -13,6 +13,15 @@ from xdist.scheduler import LoadScopeScheduling
 from goqueue.telemetry.logs import write_in_our_shape
 
 JOBS_AND_SINK = ("test_jobs_", "test_sink")
+WITHOUT_SESSION = (
+    "test_connect",
+    "test_jobs_errors",
+    "test_kafka_conn",
+    "test_no_java",
+    "test_queue_reader",
+    "test_read_ranges",
+    "test_read_stream_driver",
+)
 
 write_in_our_shape()  # so that structlog's own testing tools see our events
 settings.register_profile("goqueue", deadline=None, print_blob=True)
@@ -59,8 +68,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Each worker takes the next test when it is done with one. Those on Spark are taken as two wholes, and first: the
-    tests of a worker share a session, and take longest. Each of the two leaves half a core idle."""
+    """Each worker takes the next test when it is done with one. Those that share a session of Spark are taken as two
+    wholes, and first: they take longest. Each of the two leaves half a core idle."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
@@ -69,7 +78,7 @@ class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         name = nodeid.partition("integration/spark/")[2]
-        if not name:
+        if not name or name.startswith(WITHOUT_SESSION):
             return nodeid
         return "Spark: jobs and sink" if name.startswith(JOBS_AND_SINK) else "Spark: the rest"
 

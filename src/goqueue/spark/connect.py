@@ -22,7 +22,7 @@ from goqueue.wire.kafka.messages.configs import (
     DescribeConfigsResponse,
 )
 
-BROKER_RESOURCE = 4
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 HTTP_ADDRESS = "goqueue.http.address"
 
 if TYPE_CHECKING:
@@ -120,6 +120,16 @@ async def _ask_for_http(cluster: Cluster, servers: Where) -> str:
     raise SparkError(
         f'the broker at {servers} does not tell its HTTP address: say it with .option("goqueue.server", ...)'
     )
+
+
+async def config_of(cluster: Cluster, topic: str, name: str) -> str:
+    request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, topic, [name])])
+    answer = await cluster.ask_any(request, DescribeConfigsResponse)
+    for result in answer.results:
+        for config in result.configs:
+            if config.name == name and config.value is not None:
+                return config.value
+    raise SparkError(f"the broker does not tell {name} of topic {topic}")
 
 
 @contextmanager

@@ -90,7 +90,8 @@ def test_what_was_archived_comes_back_in_order_and_once(
     jobs(archive, topic, "--lake", lake)
     wanted = {value: place for value, place in published.items() if int(value) >= 200}
     chosen = "CAST(CAST(value AS STRING) AS INT) >= 200"
-    words = (topic, "--lake", lake, "--into", again, "--where", chosen, "--keep-partitions", "--rate", "150/s")
+    kept = ("--keep-partitions", "--keep-timestamps")
+    words = (topic, "--lake", lake, "--into", again, "--where", chosen, *kept, "--rate", "150/s")
     assert jobs(restore, *words, "--dry-run")["records"] == 300
     _killed_after_a_slice(jobs, monkeypatch, *words)
     said = jobs(restore, *words)
@@ -104,11 +105,16 @@ def test_what_was_archived_comes_back_in_order_and_once(
     assert [(each["gq-restored-from"].decode(), each["number"]) for each in headers] == [
         ("{}/{}/{}".format(topic, *wanted[bytes(row.value)]), bytes(row.value)) for row in back
     ]
+    times = {bytes(row.value): row.timestamp for row in rows.load(topic).collect()}
+    assert {bytes(row.value): row.timestamp for row in back} == {value: times[value] for value in wanted}
     places = [wanted[bytes(row.value)] for row in back]
     assert places == sorted(places)  # by partition, then by offset: as they were
     by = "CAST(value AS STRING)"
     said = jobs(reconcile, f"lake:{lake}", f"topic:{again}", "--topic", topic, "--by", by, code=1)
     assert (said["lost"], said["arrived"], said["reordered"], said["unexpected"]) == (200, 300, 0, 0)
+    short = make_topic(**{"retention.ms": "1"})
+    refused = jobs(restore, topic, "--lake", lake, "--into", short, "--keep-timestamps", code=2)
+    assert f"{short} removes what is older than 0.0 hours" in refused["error"]
 
 
 def _killed_after_a_slice(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, *words: str) -> None:

@@ -16,12 +16,13 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from goqueue.model.tenancy import RETENTION
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 from goqueue.spark.jobs import why_nothing
 from goqueue.spark.jobs.lake import Lake
 from goqueue.spark.jobs.lake_tables import has_typed_values
 from goqueue.spark.jobs.queries import Stopping, told_to_stop
-from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted
+from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted, topic_config
 from goqueue.spark.jobs.table import RESTORE
 from goqueue.spark.jobs.telling import Totals, size
 
@@ -45,6 +46,8 @@ def restore(run: Run) -> int:
     if given.dry_run:
         return _dry_run(run, rows, into, lake.read(given.topic))
     check_topics(run.at, [into])
+    if given.keep_timestamps:
+        _check_retention(run, rows, into)
     state = State(lake, given.state or lake.own_path("restores", _name(given)))
     if state.done is None:
         cut(rows, max(1, round(given.rate)) if given.rate else SLICE_ROWS).write.mode("overwrite").parquet(state.rows)
@@ -111,7 +114,21 @@ def message(given: Namespace) -> list[Column]:
     origin = f.array(f.struct(f.lit(ORIGIN).alias("key"), place.alias("value")))
     headers = kept if given.no_origin else f.concat(kept, origin)
     partition = [f.col("partition")] if given.keep_partitions else []
-    return [f.col("key"), f.col("value"), headers.alias("headers"), *partition]
+    timestamp = [f.col("timestamp")] if given.keep_timestamps else []
+    return [f.col("key"), f.col("value"), headers.alias("headers"), *partition, *timestamp]
+
+
+def _check_retention(run: Run, rows: DataFrame, into: str) -> None:
+    """Retention goes by the time of a message: what is too old would be gone again without a word."""
+    retention_ms = int(topic_config(run.at, into, RETENTION))
+    oldest = rows.agg(f.min("timestamp").alias("at")).collect()[0]["at"]
+    if retention_ms < 0 or oldest is None or oldest.timestamp() * 1000 > time.time() * 1000 - retention_ms:
+        return
+    raise JobFailed(
+        f"the oldest message is of {oldest:%Y-%m-%d %H:%M:%S}, and {into} removes what is older than"
+        f" {retention_ms / 3_600_000:,.1f} hours: give it a longer {RETENTION}, or leave out --keep-timestamps",
+        EXIT_USAGE,
+    )
 
 
 def _write_slices(run: Run, state: State, plan: DataFrame, into: str, totals: Totals, stopping: Stopping) -> None:
@@ -175,6 +192,7 @@ def _dry_run(run: Run, rows: DataFrame, into: str, archived: DataFrame) -> int:
 def _name(given: Namespace) -> str:
     """The same words are the same restore."""
     words = (given.topic, given.start, given.stop, given.into, given.where, given.keep_partitions, given.no_origin)
+    words += (given.keep_timestamps,) if given.keep_timestamps else ()
     return f"{given.topic}-{sha256(repr(words).encode()).hexdigest()[:12]}"
 
 

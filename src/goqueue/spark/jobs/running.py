@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from goqueue.client.errors import UnknownTopic
 from goqueue.client.security import Security
 from goqueue.model.errors import GoQueueError
-from goqueue.spark.connect import Brokers, http_server
+from goqueue.spark.connect import Brokers, config_of, http_server
 from goqueue.spark.jobs.telling import Teller
 from goqueue.spark.jobs.words import Job, dashed, parser_of
 from goqueue.spark.options import Options, Part
@@ -196,6 +196,11 @@ def check_topics(at: Mapping[str, str], topics: Iterable[str]) -> dict[str, int]
     """How many partitions each has. An error here comes at once, before Spark is started."""
     with Brokers(kafka_at(Options(at, Part.BATCH, Part.STREAM))) as brokers:
         return {name: len(brokers.run(brokers.cluster.topic(name)).leaders) for name in topics}
+
+
+def topic_config(at: Mapping[str, str], topic: str, name: str) -> str:
+    with Brokers(kafka_at(Options(at, Part.BATCH, Part.STREAM))) as brokers:
+        return brokers.run(config_of(brokers.cluster, topic, name))
 
 
 def one_line(error: Exception) -> str:

@@ -54,6 +54,7 @@ _RESTORE_FLAGS = (
     flag("--into", metavar="TOPIC", help="the topic to write to (default: the same)"),
     flag("--where", metavar="SQL", help="only those for which this holds, such as \"CAST(key AS STRING) = 'a'\""),
     flag("--keep-partitions", help="each to the partition that it was in (default: by key)"),
+    flag("--keep-timestamps", help="each with the time that it had (default: the time of the restore)"),
     flag("--no-origin", help="without the header that says where a message came from"),
     flag(
         "--rate", metavar="N/s", kind=rate, help="so many a second at most, such as 1000/s (default: as fast as can be)"
