@@ -12,7 +12,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 from goqueue.telemetry.logs import write_in_our_shape
 
-JOBS_AND_SINK = ("test_jobs_", "test_sink")
 WITHOUT_SESSION = (
     "test_connect",
     "test_jobs_errors",
@@ -68,8 +67,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Each worker takes the next test when it is done with one. Those that share a session of Spark are taken as two
-    wholes, and first: they take longest. Each of the two leaves half a core idle."""
+    """Each worker takes the next test when it is done with one. Those that share a session of Spark are taken as three
+    wholes, and first: they take longest, and each of them waits much."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
@@ -80,7 +79,9 @@ class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
         name = nodeid.partition("integration/spark/")[2]
         if not name or name.startswith(WITHOUT_SESSION):
             return nodeid
-        return "Spark: jobs and sink" if name.startswith(JOBS_AND_SINK) else "Spark: the rest"
+        return next(
+            (f"Spark: {each}" for each in ("test_jobs", "test_sink") if name.startswith(each)), "Spark: the rest"
+        )
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forgets what is done: else each test that ends is followed by a look at all that ended before."""
