@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from goqueue.telemetry.logs import write_in_our_shape
 
+SESSIONS = ("test_jobs", "test_sink")
 WITHOUT_SESSION = (
     "test_connect",
     "test_jobs_errors",
@@ -79,9 +80,8 @@ class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
         name = nodeid.partition("integration/spark/")[2]
         if not name or name.startswith(WITHOUT_SESSION):
             return nodeid
-        return next(
-            (f"Spark: {each}" for each in ("test_jobs", "test_sink") if name.startswith(each)), "Spark: the rest"
-        )
+        shared = next((each for each in SESSIONS if name.startswith(each)), "the rest")
+        return f"Spark: {shared}"
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forgets what is done: else each test that ends is followed by a look at all that ended before."""
