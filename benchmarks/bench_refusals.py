@@ -24,6 +24,7 @@ AT_ONCE = 32
 TRIES = 8
 """Of one address: after ten failures at once it is told to wait, and this is not what is measured."""
 LIMIT = 1.63 * sqrt(2 / REFUSALS)
+PATIENCE_S = 60
 KNOWN, UNKNOWN = "alice", "mallory"
 
 
@@ -54,7 +55,8 @@ async def refused(url: str) -> dict[str, list[float]]:
         while len(times[KNOWN]) < REFUSALS:
             number = next(addresses)
             local = f"127.77.{number // 250}.{1 + number % 250}"
-            async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(local_address=local)) as client:
+            transport = httpx.AsyncHTTPTransport(local_address=local)
+            async with httpx.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
                 await client.get(f"{url}/livez")  # it is connected
                 for name in (KNOWN, UNKNOWN) * TRIES:
                     started = time.perf_counter()
