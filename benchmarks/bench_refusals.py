@@ -55,7 +55,7 @@ async def refused(url: str) -> dict[str, list[float]]:
         while len(times[KNOWN]) < REFUSALS:
             number = next(addresses)
             local = f"127.77.{number // 250}.{1 + number % 250}"
-            transport = httpx.AsyncHTTPTransport(local_address=local)
+            transport = httpx.AsyncHTTPTransport(local_address=local, verify=False)  # an SSL context takes long
             async with httpx.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
                 await client.get(f"{url}/livez")  # it is connected
                 for name in (KNOWN, UNKNOWN) * TRIES:
