@@ -1,5 +1,6 @@
 """Validation on publish, where all doors meet: what fits goes on, what does not is told or becomes a dead letter."""
 
+import json
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from goqueue.model.schema_subjects import subjects_of
 from goqueue.model.schemas import Level, RegistryCode, SchemaKind
 from goqueue.model.topics import TopicOptions
 from goqueue.records.build import build_batch
-from goqueue.records.messages import NewMessage
+from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.redrives import RedriveRequest
 from goqueue.runtime.aside import Done, Work
 from tests.unit.broker.queue_node import QueueNode, queue_node
@@ -292,3 +293,17 @@ def test_a_small_value_is_checked_at_once() -> None:
     node.broker.publisher.turns.work_aside(thread)
     assert errors(node, b'{"n": 1, "rest": "%s"}' % (b"x" * 1000)) == [None]
     assert thread.waiting == []
+
+
+def test_what_one_sender_costs_is_not_taken_from_another() -> None:
+    """Of a batch only so much is checked: whoever sends costly values in the same turn has a batch of its own."""
+    costly = {f"a{depth}": {"anyOf": [{"$ref": f"#/definitions/a{depth + 1}"}] * 2} for depth in range(14)}
+    schema = {"$ref": "#/definitions/a0", "definitions": costly | {"a14": {"type": "integer"}}}
+    node = queue_node(schema_validation="dead-letter", schema_subject="{topic}-value")
+    register(node, "orders-value", NUMBER._replace(text=json.dumps(schema)))
+    told: list[Sent] = []
+    node.broker.sender.send("orders", [NewMessage(b'"x"', partition=0)] * 3, lambda sent: None)
+    node.broker.sender.send("orders", [NewMessage(b"1", partition=0)], told.extend)
+    node.commit()
+    assert [each.error for each in told] == [None]
+    assert node.values("orders") == [b"1"]

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from goqueue.broker.publishing.dedup import Deduplication
 from goqueue.broker.publishing.dedup_ids import Known
 from goqueue.broker.publishing.outliving import Outliving
 from goqueue.broker.publishing.publish import Acknowledger, Publisher
-from goqueue.broker.publishing.together import OnSent, Together
+from goqueue.broker.publishing.together import OnSent, Send, Together
 from goqueue.broker.publishing.turns import Steps
 from goqueue.broker.topics.topics import Topics
 from goqueue.model.codes import Code
@@ -19,13 +19,18 @@ from goqueue.model.topics import Topic, TopicsChange
 from goqueue.records.build import NewRecord, build_batch, build_fitting
 from goqueue.records.messages import NewMessage, Sent
 from goqueue.records.partitioners import Partitioner, RoundRobin, check_partition, partition_for
-from goqueue.records.wishes import dedup_id
+from goqueue.records.wishes import PREFIX, dedup_id
 from goqueue.replica.replica import Appended, Replica
 from goqueue.runtime.clock import Clock
+from goqueue.telemetry.calls import call_each
 from goqueue.telemetry.logs import get_logger
 
 DIVIDED_PER_TURN = 64
 """A batch of so many messages that is refused for one of them is divided in a later turn."""
+
+LOOKED_INTO = frozenset({"schema.validation", "delay.order", "dedup.ms"})
+"""Options of topics for which a batch is looked into: what is found of one message may cost the others of its batch
+something, so that each send has batches of its own."""
 
 events = get_logger("broker")
 
@@ -60,55 +65,65 @@ class Sender:
 
     def send_here(self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, *, at_once: bool = False) -> None:
         """As `send`, to partitions that this node leads."""
-        is_alone = at_once or self.charges_time() or self._publisher.rooms(topic) is not None
+        is_alone = (
+            at_once
+            or self.charges_time()
+            or self._publisher.rooms(topic) is not None
+            or not (self._takes_plain(topic) and all(map(_is_plain, messages)))
+        )
         self._together.send(topic, messages, on_sent, is_alone=is_alone)
 
-    def _send_all(
-        self, topic: str, messages: Sequence[NewMessage], on_sent: OnSent, started_s: float, requests: int
-    ) -> None:
-        by_partition: dict[int, list[int]] = {}
+    def _takes_plain(self, topic: str) -> bool:
+        """A message is looked at here for what it asks for and for nothing else, so that one has no bearing on
+        another."""
+        known = self._topics.image.topics.get(topic)
+        return known is not None and not known.overrides.keys() & LOOKED_INTO
+
+    def _send_all(self, topic: str, sends: Sequence[Send], started_s: float) -> None:
+        """Each is told when its own messages are acknowledged, whatever becomes of the others."""
+        sendings = [
+            _Sending(len(messages), partial(self._told, topic, started_s, on_sent)) for messages, on_sent in sends
+        ]
         try:
             known = self._find(topic)
         except GoQueueError as error:
-            self._publisher.refused(topic, -1, len(messages), error)
-            on_sent([Sent(-1, -1, error.kept())] * len(messages))
+            self._publisher.refused(topic, -1, sum(len(sending.sent) for sending in sendings), error)
+            told = error.kept()
+            call_each([partial(sending.refused, told) for sending in sendings])
             return
         partitioner = self._topics.partitioner(known)
-        duplicates = self._duplicates(topic, messages) if self._dedup.covers(topic) else {}
+        by_partition: dict[int, list[Slot]] = {}
+        for sending, (messages, _) in zip(sendings, sends, strict=True):
+            duplicates = self._duplicates(topic, messages) if self._dedup.covers(topic) else {}
+            for place, message in enumerate(messages):
+                if place in duplicates:
+                    continue
+                try:
+                    partition = self._choose(known, message, partitioner)
+                except GoQueueError as error:
+                    self._publisher.refused(topic, -1, 1, error)
+                    sending.sent[place] = Sent(-1, -1, error.kept())
+                else:
+                    by_partition.setdefault(partition, []).append((sending, place, message))
+            self._answer_duplicates(topic, duplicates, sending)
+        for partition, slots in by_partition.items():
+            for sending in _sendings_of(slots):
+                sending.begin()
+            steps = self._publish(topic, partition, slots)
+            self._publisher.turns.run(steps, partial(self._ended, partition, slots), order=(topic, partition))
+        call_each([sending.done for sending in sendings])
 
-        def all_sent(sent: list[Sent]) -> None:
-            for number, first in duplicates.items():
-                if isinstance(first, int):
-                    sent[number] = sent[first]  # it is told what the first of them is told
-            stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
-            if stored is not None:
-                self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s, requests)
-            on_sent(sent)
+    def _told(self, topic: str, started_s: float, on_sent: OnSent, sent: list[Sent]) -> None:
+        stored = next((one for one in sent if one.error is None and one.offset >= 0), None)
+        if stored is not None:
+            self._publisher.acknowledged(topic, stored.partition, stored.offset, started_s)
+        on_sent(sent)
 
-        sending = _Sending(len(messages), all_sent)
-        for number, message in enumerate(messages):
-            if number in duplicates:
-                continue
-            try:
-                by_partition.setdefault(self._choose(known, message, partitioner), []).append(number)
-            except GoQueueError as error:
-                self._publisher.refused(topic, -1, 1, error)
-                sending.failed(-1, (number,), error.kept())
-        for partition, numbers in by_partition.items():
-            sending.begin()
-            ended = partial(self._ended, sending, partition, numbers)
-            steps = self._publish(topic, partition, messages, numbers, sending)
-            self._publisher.turns.run(steps, ended, order=(topic, partition))
-        for number, first in duplicates.items():
-            if isinstance(first, Known):
-                self._answer_duplicate(topic, number, first, sending)
-        sending.done()
-
-    def _ended(self, sending: "_Sending", partition: int, numbers: list[int], result: Exception | None) -> None:
+    def _ended(self, partition: int, slots: "list[Slot]", result: Exception | None) -> None:
         if result is not None:
             events.error("publishing failed", exc_info=result)
-            sending.failed(partition, numbers, Refused(Code.UNKNOWN_SERVER_ERROR, "a fault of the broker"))
-        sending.done()
+            _fail(partition, slots, Refused(Code.UNKNOWN_SERVER_ERROR, "a fault of the broker"))
+        call_each([sending.done for sending in _sendings_of(slots)])
 
     def choose(self, topic: str, message: NewMessage) -> int:
         """The partition that a message goes to. Refused: there is none such."""
@@ -131,14 +146,21 @@ class Sender:
                     found[number] = here[key]
         return found
 
-    def _answer_duplicate(self, topic: str, number: int, first: Known, sending: "_Sending") -> None:
+    def _answer_duplicates(self, topic: str, duplicates: dict[int, int | Known], sending: "_Sending") -> None:
+        for place, first in duplicates.items():
+            if isinstance(first, int):
+                sending.repeats[place] = first
+            else:
+                self._answer_duplicate(topic, place, first, sending)
+
+    def _answer_duplicate(self, topic: str, place: int, first: Known, sending: "_Sending") -> None:
         partition, offset, acknowledger = first.partition, first.offset, first.acknowledger
         sending.begin()
 
         def reached() -> None:
             failure = acknowledger.failure
             durability = self._topics.durability(topic, partition)
-            sending.sent[number] = Sent(partition, -1 if failure else offset, failure, durability)
+            sending.sent[place] = Sent(partition, -1 if failure else offset, failure, durability)
             sending.done()
 
         acknowledger.when_reached(offset + 1, reached)
@@ -160,34 +182,32 @@ class Sender:
             return self._turns.choose(topic.name, topic.partitions)
         return partition_for(message.key, topic.partitions, partitioner)
 
-    def _publish(
-        self, topic: str, partition: int, messages: Sequence[NewMessage], numbers: list[int], sending: "_Sending"
-    ) -> Steps[None]:
+    def _publish(self, topic: str, partition: int, slots: "list[Slot]") -> Steps[None]:
         now_ms = self._clock.now_ms()
         try:
-            records = [_record(messages[number], now_ms) for number in numbers]
-            if len(numbers) == 1 and messages[numbers[0]].may_be_compressed:
+            records = [_record(message, now_ms) for _, _, message in slots]
+            if len(slots) == 1 and slots[0][2].may_be_compressed:
                 data = build_fitting(records, self._topics.replica(topic, partition).log.options.batch_bytes_max)
             else:
                 data = build_batch(records, is_of_any_time=any(record[0] < 0 for record in records))
             acknowledger, appended = yield from self._publisher.steps(topic, partition, memoryview(data))
         except (ValueError, GoQueueError) as mistake:
-            is_divided = len(numbers) > 1 and _is_of_one(mistake)
+            is_divided = len(slots) > 1 and _is_of_one(mistake)
             if not is_divided:
-                error = _told(mistake)
-                self._publisher.refused(topic, partition, len(numbers), error)
-                sending.failed(partition, numbers, error.kept())
+                error = _as_error(mistake)
+                self._publisher.refused(topic, partition, len(slots), error)
+                _fail(partition, slots, error.kept())
                 del error  # its frames hold it no longer
         else:
             is_divided = False
             known = self._acknowledged_by(acknowledger, appended)
-            sending.wait(partition, numbers, known, appended, partial(self._topics.durability, topic, partition))
+            _wait(partition, slots, known, appended, partial(self._topics.durability, topic, partition))
         if is_divided:
-            if len(numbers) >= DIVIDED_PER_TURN:
+            if len(slots) >= DIVIDED_PER_TURN:
                 yield None
-            half = len(numbers) // 2
-            yield from self._publish(topic, partition, messages, numbers[:half], sending)
-            yield from self._publish(topic, partition, messages, numbers[half:], sending)
+            half = len(slots) // 2
+            yield from self._publish(topic, partition, slots[:half])
+            yield from self._publish(topic, partition, slots[half:])
 
     def _acknowledged_by(self, acknowledger: Acknowledger, appended: Appended) -> "Acknowledger | Outliving":
         """In a cluster a batch that was not acknowledged when its leader changed may be so by the next one."""
@@ -201,6 +221,8 @@ class _Sending:
 
     def __init__(self, count: int, on_all: Callable[[list[Sent]], None]) -> None:
         self.sent: list[Sent] = [Sent(-1, -1)] * count
+        self.repeats: dict[int, int] = {}
+        """Of messages with the id of an earlier one of them: which that is. They are told what it is told."""
         self._on_all = on_all
         self._waiting = 1
         """Answers that are not known yet, and who asks for them."""
@@ -211,30 +233,55 @@ class _Sending:
     def done(self) -> None:
         self._waiting -= 1
         if not self._waiting:
+            for place, first in self.repeats.items():
+                self.sent[place] = self.sent[first]
             self._on_all(self.sent)
 
-    def failed(self, partition: int, numbers: Iterable[int], error: GoQueueError) -> None:
-        for number in numbers:
-            self.sent[number] = Sent(partition, -1, error)
+    def refused(self, error: GoQueueError) -> None:
+        self.sent = [Sent(-1, -1, error)] * len(self.sent)
+        self.done()
 
-    def wait(
-        self,
-        partition: int,
-        numbers: list[int],
-        acknowledger: "Acknowledger | Outliving",
-        appended: Appended,
-        durability: Callable[[], str],
-    ) -> None:
-        self.begin()
 
-        def reached() -> None:
-            failure, reached_durability = acknowledger.failure, durability()
-            for place, number in enumerate(numbers):
-                offset = -1 if failure else appended.base_offset + place
-                self.sent[number] = Sent(partition, offset, failure, reached_durability)
-            self.done()
+Slot: TypeAlias = tuple[_Sending, int, NewMessage]
+"""A message, and where its answer belongs."""
 
-        acknowledger.when_reached(appended.next_offset, reached)
+
+def _sendings_of(slots: Sequence[Slot]) -> list[_Sending]:
+    """Each once."""
+    return list(dict.fromkeys(sending for sending, _, _ in slots))
+
+
+def _fail(partition: int, slots: Iterable[Slot], error: GoQueueError) -> None:
+    for sending, place, _ in slots:
+        sending.sent[place] = Sent(partition, -1, error)
+
+
+def _wait(
+    partition: int,
+    slots: Sequence[Slot],
+    acknowledger: "Acknowledger | Outliving",
+    appended: Appended,
+    durability: Callable[[], str],
+) -> None:
+    sendings = _sendings_of(slots)
+    for sending in sendings:
+        sending.begin()
+
+    def reached() -> None:
+        failure, reached_durability = acknowledger.failure, durability()
+        for number, (sending, place, _) in enumerate(slots):
+            offset = -1 if failure else appended.base_offset + number
+            sending.sent[place] = Sent(partition, offset, failure, reached_durability)
+        call_each([sending.done for sending in sendings])
+
+    acknowledger.when_reached(appended.next_offset, reached)
+
+
+def _is_plain(message: NewMessage) -> bool:
+    """Its batch is all that is written of it."""
+    if message.delay_ms is not None or message.deliver_at_ms is not None or message.dedup_id is not None:
+        return False
+    return not any(name[: len(PREFIX)] == PREFIX for name, _ in message.headers)
 
 
 def _record(message: NewMessage, now_ms: int) -> NewRecord:
@@ -242,7 +289,7 @@ def _record(message: NewMessage, now_ms: int) -> NewRecord:
     return timestamp_ms, message.key, message.value, message.all_headers()
 
 
-def _told(mistake: ValueError | GoQueueError) -> GoQueueError:
+def _as_error(mistake: ValueError | GoQueueError) -> GoQueueError:
     """Whatever was raised, nothing was appended."""
     if isinstance(mistake, NotLeader):
         return NotAppended(str(mistake), mistake.leader, mistake.epoch)
