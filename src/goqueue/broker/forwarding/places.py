@@ -208,7 +208,10 @@ class SpreadPlaces:
 
     def _serve_settle(self, command: Settle, _timeout_ms: int, on_reply: OnDone[SettleReply]) -> Stop | None:
         self._check_leads(command.place)
-        if any(each.lease == NO_LEASE for each in command.settlements):
+        unleased = [each.last for each in command.settlements if each.lease == NO_LEASE]
+        if unleased:
+            if max(unleased) >= self._end(command.place):
+                raise Refused(Code.OFFSET_OUT_OF_RANGE, f"{max(unleased)} is not there yet")
             self._queues.observe(command.place)  # what nobody has leased may not have been looked at yet
         self._queues.submit(command, on_reply)
         return None

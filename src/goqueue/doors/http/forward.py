@@ -219,10 +219,15 @@ class Spreading(Asking):
                 raise
             unknown = error.kept()
         payload = encode(_request(scope))
+        silent: list[Part] = []
         for node_id in self._forwarding.homes.others():
             part = await self._part_of(node_id, payload)
             if part.reply is not None and part.status != NOT_FOUND:
                 return Raw(part.reply)
+            if part.reply is None:
+                silent.append(part)
+        if silent:  # it may be there, and what was asked for may be done
+            raise _not_answered(silent)
         raise unknown
 
 
@@ -251,6 +256,12 @@ def _partly_done(missing: list[Part]) -> HttpError:
     names = ", ".join(f"node-{each.node_id}" for each in missing)
     message = f"{names} did not answer: it may have been done there or not, and was done on the others; try again"
     return HttpError(UNAVAILABLE, "PARTLY_DONE", message)
+
+
+def _not_answered(silent: list[Part]) -> HttpError:
+    names = ", ".join(f"node-{each.node_id}" for each in silent)
+    message = f"{names} did not answer, and no other node knows it: look whether it was done before you try again"
+    return HttpError(UNAVAILABLE, "NODE_NOT_REACHED", message)
 
 
 def _request(scope: Scope, method: str = "") -> HttpRequest:

@@ -175,6 +175,7 @@ class ProduceRun:
                     sender.mute(throttle_ms)
             if not lot.append(stretches):
                 waiting += lot.shares
+                lot.batches = []  # they are in the log: whoever waits for copies need not keep them
             else:
                 for share in lot.shares:
                     share.finish(self._started_s)

@@ -111,6 +111,8 @@ class Share:
             ]
 
 
+NOTHING = memoryview(b"")
+
 Entry = tuple[Share, int, memoryview]
 """A request: its share, its place there, and its frame."""
 
@@ -134,7 +136,8 @@ class Stretch:
             self.connection.answer(self._answers(), len(self.entries))
 
     def wait(self, shares: int) -> None:
-        """So many shares that it has a part of are not acknowledged yet."""
+        """So many shares that it has a part of are not acknowledged yet. Their frames are not kept meanwhile."""
+        self.entries = [(share, place, NOTHING) for share, place, _ in self.entries]
         self._missing = shares
         self._reply = self.connection.expect_reply(len(self.entries))
 

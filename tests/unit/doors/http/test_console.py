@@ -91,7 +91,12 @@ async def test_an_operator_settles_by_place(client: Client) -> None:
     (letter,) = (await client.get("/topics/orders/dlq"))["messages"]
     assert letter["error"] == "poison"
     await client.post(settle, **place, offset=0, action="eat", status=400)
-    await client.post("/groups/packers/settle", topic="nowhere", partition=0, offset=0, action="ack", status=404)
+    for unknown in ({"topic": "nowhere"}, {"partition": 7}, {"offset": 3}):
+        await client.post(settle, **{**place, "offset": 0, "action": "ack", **unknown}, status=404)
+    await client.post("/groups/nobody/settle", **place, offset=0, action="ack", status=404)
+    await client.b.publish("orders", b"the next")
+    (last,) = await client.b.receive("orders", "packers", max_messages=10)
+    assert last.offset == 3
 
 
 @served

@@ -10,6 +10,7 @@ from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, RESETS, SETTLES
 from goqueue.machines.deliveries.commands import ANY_LEASE, NO_LEASE, How, Place, Settle, SettleReply, Verdict
 from goqueue.machines.deliveries.commands import Settlement as PlaceSettlement
+from goqueue.machines.deliveries.why import Matter
 from goqueue.model.errors import GoQueueError, InvalidMoment
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_duration_ms
@@ -242,20 +243,22 @@ async def settle_place(call: Call, path: GroupPath, body: SettlePlace) -> Settle
     call.topic(body.topic)
     place = Place(path.group, body.topic, body.partition)
     how, delay_ms, reason = BY_PLACE[body.action]
-    runs = (run for run in call.broker.leases.held(path.group, body.topic) if run.place.partition == body.partition)
-    holder = next((run.consumer for run in runs if run.first <= body.offset <= run.last), None)
+    queues, spot = call.broker.queues, f"{body.topic}/{body.partition}/{body.offset}"
+    if body.offset >= queues.replica(place).high_watermark:  # whatever comes there later is nobody's yet
+        raise HttpError(NOT_FOUND, "UNKNOWN_MESSAGE", f"there is no message {spot} yet")
+    state = queues.record_state(place, body.offset)
+    holder = state.consumer if state.matter is Matter.LEASED else None
     is_held = holder is not None
     lease = ANY_LEASE if is_held else NO_LEASE
     settlement = PlaceSettlement(body.offset, body.offset, how, delay_ms, body.reason or reason, lease)
     verdict = Verdict.UNKNOWN
     if is_held or body.action != "release":
         command = Settle(place, (settlement,), holder)
-        reply: SettleReply = await call.ask(lambda done: call.broker.queues.submit(command, done))
+        reply: SettleReply = await call.ask(lambda done: queues.submit(command, done))
         (verdict,) = reply.verdicts
     if verdict is not Verdict.DONE:
         words = "is settled already" if verdict is Verdict.REPEATED else "is not held by anybody now"
-        held = f"{body.topic}/{body.partition}/{body.offset}"
-        raise HttpError(CONFLICT, "NOT_LEASED", f"{held} {words} in {path.group!r}")
+        raise HttpError(CONFLICT, "NOT_LEASED", f"{spot} {words} in {path.group!r}")
     return SettledPlace(
         group=path.group, topic=body.topic, partition=body.partition, offset=body.offset, action=body.action
     )

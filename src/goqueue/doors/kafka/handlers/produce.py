@@ -147,6 +147,7 @@ def _append_all(request: Request, to_append: Iterator[Appending], pending: Pendi
             request.broker.publisher.refused(topic, data.index, 1, Refused(code))
         elif not _append(request, (topic, data.index, records), result, pending, to_append):
             return False
+    request.message.topic_data = []  # its records are in the log: whoever waits for copies need not keep them
     if request.message.acks == 0:
         request.answer_nothing()
     else:
