@@ -257,6 +257,13 @@ class MemoryDisk:
             self._drive.tree.names(node, path)
             self._drive.sync("sync_directory", node, path)
 
+    def sync_together(self, files: Sequence[MemoryFile]) -> None:
+        """As a kernel tells of lost bytes: not of whose, and again to whoever syncs that file itself."""
+        if self._drive.faults.may_strike("sync"):
+            raise os_error(errno.EIO, "")
+        for file in files:
+            file.sync()
+
     def free_bytes(self) -> int:
         with self._drive.lock:
             self._drive.check_power()

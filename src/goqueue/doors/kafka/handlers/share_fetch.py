@@ -44,9 +44,8 @@ def handle_share_fetch(request: Request) -> None:
     message: wire.ShareFetchRequest = request.message
     try:
         session = _enter(request)
-        if message.share_session_epoch != CLOSE_EPOCH:
-            if message.topics or message.forgotten_topics_data:
-                session.change(_named(message.topics), _forgotten(message.forgotten_topics_data))
+        if message.share_session_epoch != CLOSE_EPOCH and (message.topics or message.forgotten_topics_data):
+            session.change(_named(message.topics), _forgotten(message.forgotten_topics_data))
     except Refused as error:
         request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
         return
