@@ -128,7 +128,9 @@ def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
         return found[3], found[1]
     if target - position < HEAD.size and segment.is_sound():  # whatever its length, it is one batch
         segment.ahead = _spans(segment.read(position, min(AHEAD_BYTES, segment.size - position)), position)
-        segment.found = found = next(iter(segment.ahead.values()))
+        spans = list(segment.ahead.values())
+        segment.found = found = spans[0]
+        segment.note_boundary(spans[-1][1], spans[-1][3])  # where the next one begins
         return found[3], found[1]
     index, _ = segment.indexes()
     block = index.block_of_position(target)
