@@ -25,8 +25,8 @@ JOURNEYS = "@journeys"
 FLUSH_MS = 1000
 NOTES_PER_FLUSH = 50_000
 """More are remembered, but not stored."""
-NOTES_PER_TURN = 500
-"""To see to so many takes about a millisecond; whoever wants to be served then waits no longer."""
+NOTES_PER_TURN = 200
+"""To see to so many takes less than a millisecond; whoever wants to be served then waits no longer."""
 NOTES_PER_PAGE = 10_000
 PAGES_RESTORED_MAX = 3600
 ONE_BATCH = 1
