@@ -227,10 +227,9 @@ def many_tails(disk: MemoryDisk, deliver: Callable[[Callable[[], None]], None]) 
     now_ms = 0
     committer = Committer(deliver, lambda: now_ms)
     logs = [Log.open(disk, f"logs/{number}/0", OS, 0) for number in range(TOGETHER_MIN)]
-    for log in logs:
+    for now_ms, log in enumerate(logs):  # noqa: B007  the clock of the committer
         committer.add(log)
         append(log, batch(b"x"))
-        now_ms += 1
     now_ms = OS.sync_interval_ms
     return committer, logs
 
