@@ -12,7 +12,7 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from goqueue.model.errors import DataDirectoryLocked
-from goqueue.storage.disk import check_path
+from goqueue.storage.disk import File, check_path
 from goqueue.storage.file_system import FileSystem
 
 FILE_MODE = 0o640
@@ -224,7 +224,7 @@ class RealDisk:
     def sync_directory(self, path: str) -> None:
         _sync_directory(self._resolve(path, may_be_root=True))
 
-    def sync_together(self, files: Sequence[RealFile]) -> None:  # noqa: ARG002  the file system has them all
+    def sync_together(self, files: Sequence[File]) -> None:  # noqa: ARG002  the file system has them all
         if self._file_system is None:
             self._file_system = FileSystem(self._root)
         self._file_system.sync()
