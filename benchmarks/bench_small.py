@@ -24,7 +24,19 @@ from benchmarks.grpc_load import publish_batches, publish_unary
 from benchmarks.harness import Row, node, row
 from benchmarks.http_load import HTTP, SQS, publish_over, receive_over
 from benchmarks.peers.kafka import KafkaRunning
-from benchmarks.peers.loads import CLIENT, CPU, P50, P99, UNITS, Figures, end_to_end, publish, publish_synced, receive
+from benchmarks.peers.loads import (
+    CLIENT,
+    CPU,
+    P50,
+    P99,
+    UNITS,
+    Figures,
+    consume,
+    end_to_end,
+    publish,
+    publish_synced,
+    receive,
+)
 from benchmarks.peers.system import ProcessTree
 from goqueue.cli.bench.broker import OwnBroker
 
@@ -58,6 +70,8 @@ LOADS = {
     "partitions-1000": Load(
         "Kafka, publish of 1, 8 connections, 1,000 partitions", kafka(publish(1, 8, 1, 16_000, 1000)), {}
     ),
+    "consume-1": Load("Kafka, consume, 1 partition, librdkafka", kafka(consume(1, 500_000)), {}),
+    "consume-1000": Load("Kafka, consume, 1,000 partitions, librdkafka", kafka(consume(1000, 500_000)), {}),
     "end-to-end": Load("Kafka, end to end at 1,000 a second", kafka(end_to_end(8_000)), {P50: 0.4, P99: 1.5}),
     "synced": Load("Kafka, publish of 1, one in flight, synced", kafka(publish_synced(3_000), "disk"), {}),
     "http-publish": Load(f"HTTP, publish of 1, {PUBLISHERS} connections", publish_over(HTTP, PUBLISHERS), {CPU: 130}),

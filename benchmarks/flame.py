@@ -27,7 +27,6 @@ WIDTH, ROW, TEXT = 1200, 17, 6.6
 SHARE_MIN = 0.004
 """What is narrower is left out."""
 STACKS = "stacks.json"
-WARM_UP_S = 1.5
 DEPTH_MAX = 60
 
 Tree = dict[str, Any]
@@ -74,10 +73,13 @@ def leaves(found: "Counter[tuple[str, ...]]") -> "Counter[str]":
 def serve_sampled(name: str) -> None:
     counts: Counter[tuple[str, ...]] = Counter()
     names: dict[Any, str] = {}
-    began_s = time.monotonic()
+    ready_file = Path(name) / "ready.json"
+    is_ready = False
 
     def look(_number: int, frame: FrameType | None) -> None:
-        if time.monotonic() - began_s < WARM_UP_S:
+        nonlocal is_ready
+        if not is_ready:  # how long it takes to start says nothing about messages
+            is_ready = ready_file.exists()
             return
         stack: list[str] = []
         while frame is not None:

@@ -36,19 +36,22 @@ _new_tuple = tuple.__new__
 def plain_batch(records: Sequence[tuple[bytes, bytes | None]], timestamp: int) -> Batch:
     """(key, value) each, of one time; at least one. Writable, so that the log can place it."""
     data = bytearray(HEADER_BYTES)
+    short, count = _SHORT, len(_SHORT)
     for number, (key, value) in enumerate(records):
+        size = len(key)
         body = b"".join(
             (
                 _NO_ATTRIBUTES_NO_TIME,
-                _varint(number),
-                _varint(len(key)),
+                short[number] if number < count else _long_varint(number),
+                short[size] if size < count else _long_varint(size),
                 key,
                 _NULL if value is None else _varint(len(value)),
                 value or b"",
                 _NO_HEADERS,
             )
         )
-        data += _varint(len(body))
+        size = len(body)
+        data += short[size] if size < count else _long_varint(size)
         data += body
     count, length = len(records), len(data) - LENGTH_END
     fields = (count - 1, timestamp, timestamp, NO_PRODUCER, NO_EPOCH, NO_SEQUENCE, count)

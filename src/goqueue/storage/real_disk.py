@@ -12,7 +12,8 @@ from threading import Lock
 from weakref import WeakKeyDictionary
 
 from goqueue.model.errors import DataDirectoryLocked
-from goqueue.storage.disk import check_path
+from goqueue.storage.disk import File, check_path
+from goqueue.storage.file_system import FileSystem
 
 FILE_MODE = 0o640
 DIRECTORY_MODE = 0o750
@@ -165,6 +166,7 @@ class RealDisk:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self._prefix = f"{self._root}/"
+        self._file_system: FileSystem | None = None
 
     def _resolve(self, path: str, *, may_be_root: bool = False) -> str:
         """A string: a start opens thousands of logs, and made paths for as long as it read files."""
@@ -221,6 +223,11 @@ class RealDisk:
 
     def sync_directory(self, path: str) -> None:
         _sync_directory(self._resolve(path, may_be_root=True))
+
+    def sync_together(self, files: Sequence[File]) -> None:  # noqa: ARG002  the file system has them all
+        if self._file_system is None:
+            self._file_system = FileSystem(self._root)
+        self._file_system.sync()
 
     def free_bytes(self) -> int:
         room = os.statvfs(self._root)

@@ -62,6 +62,8 @@ class Segment:
         """Where the batch lies that was looked for last (first and next offset, position and end): whoever takes one
         record at a time comes for it as often as it has records. Invariant: its block was checked, and nothing that is
         damaged was found since."""
+        self.ahead: dict[int, tuple[int, int, int, int]] = {}
+        """Likewise of the small ones behind it, by their first offsets: whoever takes one at a time wants them next."""
 
     # -- making and loading
 
@@ -200,7 +202,7 @@ class Segment:
     def note_damage(self, damage: Damage) -> None:
         if damage.position not in self.damage:
             self.damage[damage.position] = damage
-            self.found = None
+            self.forget_found()
             self.on_damage(damage)
 
     # -- indexes on disk
@@ -298,7 +300,11 @@ class Segment:
         """From now on; what was read before is checked again."""
         self.expected = expected
         self._checked = bytearray(len(self._checked))
+        self.forget_found()
+
+    def forget_found(self) -> None:
         self.found = None
+        self.ahead = {}
 
     def check_again(self) -> None:
         """A reader met a batch that is not what was written. What is found is told, and passed over from then on."""

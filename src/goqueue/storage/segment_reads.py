@@ -13,6 +13,9 @@ HEAD = Struct(">qi11xi8xq")
 """Of a batch header: base offset, length, last offset delta, max timestamp."""
 _new_tuple = tuple.__new__
 
+AHEAD_BYTES = 1024
+"""So much is read for the head of one batch: a few small ones more are in it, for whoever wants them one by one."""
+
 COARSE_BYTES = 64 * 1024
 """A read this large may end where a block begins: finding the last batch that fits would cost more than it brings."""
 
@@ -31,9 +34,12 @@ def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Sl
     """Whole batches from the one that holds `offset` on, all of them below `limit_offset`; at least one if there is
     one, then not more than `max_bytes`. None: nothing here."""
     found = segment.found
+    if found is None or not found[0] <= offset < found[1]:
+        found = segment.ahead.get(offset)
     if (
         found is not None and found[0] <= offset < found[1] <= limit_offset and max_bytes <= found[3] - found[2]
-    ):  # one record after the other out of the same batch
+    ):  # one record after the other, out of the same batch or of the next ones
+        segment.found = found
         return _new_tuple(Slice, (segment.file, found[2], found[3] - found[2], found[0], found[1]))
     position, first_offset = locate(segment, offset)
     if position >= segment.size:
@@ -48,7 +54,7 @@ def read(segment: Segment, offset: int, max_bytes: int, limit_offset: int) -> Sl
     end, next_offset = _stop_at_damage(segment, position, end, next_offset)
     if end == position:  # a resumed read ran into damage that nobody had seen yet
         segment.boundaries.clear()
-        segment.found = None
+        segment.forget_found()
         return read(segment, offset, max_bytes, limit_offset)
     if end not in segment.damage:
         segment.note_boundary(next_offset, end)
@@ -103,15 +109,29 @@ def _head(data: bytes, at: int, position: int) -> Head:
     return Head(position, position + LENGTH_END + length, base_offset, base_offset + delta + 1, max_timestamp)
 
 
+def _spans(data: bytes, position: int) -> dict[int, tuple[int, int, int, int]]:
+    """As `Segment.ahead` has them: of the batches whose heads are in `data`, the first of which begins with it."""
+    spans: dict[int, tuple[int, int, int, int]] = {}
+    at, last = 0, len(data) - HEAD.size
+    while at <= last:
+        base_offset, length, delta, _ = HEAD.unpack_from(data, at)
+        end = at + LENGTH_END + length
+        spans[base_offset] = base_offset, base_offset + delta + 1, position + at, position + end
+        at = end
+    return spans
+
+
 def _cut(segment: Segment, position: int, target: int) -> tuple[int, int]:
     """The last batch boundary up to `target`, but at least one batch behind `position`."""
     found = segment.found
     if found is not None and found[2] == position and found[3] >= target:
         return found[3], found[1]
     if target - position < HEAD.size and segment.is_sound():  # whatever its length, it is one batch
-        head = _head(segment.read(position, HEAD.size), 0, position)
-        segment.found = head.base_offset, head.next_offset, head.position, head.end
-        return head.end, head.next_offset
+        segment.ahead = _spans(segment.read(position, min(AHEAD_BYTES, segment.size - position)), position)
+        spans = list(segment.ahead.values())
+        segment.found = found = spans[0]
+        segment.note_boundary(spans[-1][1], spans[-1][3])  # where the next one begins
+        return found[3], found[1]
     index, _ = segment.indexes()
     block = index.block_of_position(target)
     end, next_offset = index.positions[block], index.base_offset + index.deltas[block]

@@ -9,11 +9,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import NamedTuple
+
+import msgspec
 
 CAPACITY = 100_000
-_new_tuple = tuple.__new__
-"""As a named tuple is made, without the call of its own."""
 
 
 class Step(IntEnum):
@@ -66,7 +65,9 @@ _IS_ALWAYS = bytes(step in ALWAYS for step in range(max(Step) + 1))
 """The same, found without a hash: an enum's is slow."""
 
 
-class Note(NamedTuple):
+class Note(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Not a tuple: a hundred thousand of those would be looked at by the collector of cycles, at every turn of it."""
+
     at_ms: int
     step: Step
     topic: str
@@ -141,7 +142,7 @@ class Journeys:
         if stride != 1 and not _IS_ALWAYS[step] and (not stride or last // stride == (first - 1) // stride):
             return
         self._noted += 1
-        self._notes.append(_new_tuple(Note, (at_ms, step, topic, partition, first, last, group, consumer, detail)))
+        self._notes.append(Note(at_ms, step, topic, partition, first, last, group, consumer, detail))
         if self.on_news is not None:
             self.tell_news()
 
@@ -200,7 +201,10 @@ class Journeys:
         """A name that is gone must not be counted on for ever; and its notes are not about the next of that name."""
         self._settle()
         self._notes = deque(
-            (note._replace(topic="", last=note.first - 1) if note.topic == topic else note for note in self._notes),
+            (
+                msgspec.structs.replace(note, topic="", last=note.first - 1) if note.topic == topic else note
+                for note in self._notes
+            ),
             maxlen=self.capacity,
         )
         for counts in self._counts:

@@ -71,6 +71,9 @@ class Faults:
     def clear(self) -> None:
         self._faults.clear()
 
+    def may_strike(self, kind: Kind) -> bool:
+        return any(fault.kind == kind for fault in self._faults)
+
     def strike(self, kind: Kind, *paths: str) -> Fault | None:
         """Count one operation; the first fault that makes it fail, if any does."""
         if not self._faults:  # nearly always, in millions of calls

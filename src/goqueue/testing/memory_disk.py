@@ -9,7 +9,7 @@ from random import Random
 from weakref import WeakKeyDictionary
 
 from goqueue.model.errors import DataDirectoryLocked
-from goqueue.storage.disk import check_path
+from goqueue.storage.disk import File, check_path
 from goqueue.testing.drive import UNLIMITED_BYTES, Drive
 from goqueue.testing.faults import Faults
 from goqueue.testing.journal import Allocate, FlipBit, MakeDirectory, Names, Resize, Write
@@ -256,6 +256,13 @@ class MemoryDisk:
             node = self._drive.tree.existing(path)
             self._drive.tree.names(node, path)
             self._drive.sync("sync_directory", node, path)
+
+    def sync_together(self, files: Sequence[File]) -> None:
+        """As a kernel tells of lost bytes: not of whose, and again to whoever syncs that file itself."""
+        if self._drive.faults.may_strike("sync"):
+            raise os_error(errno.EIO, "")
+        for file in files:
+            file.sync()
 
     def free_bytes(self) -> int:
         with self._drive.lock:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from goqueue.model.errors import LogPoisoned
-from goqueue.storage.committer import SYNCS_AT_ONCE, Committer, CommitThreads, Defer
+from goqueue.storage.committer import SYNCS_AT_ONCE, TOGETHER_MIN, TOLD_AT_ONCE, Committer, CommitThreads, Defer
 from goqueue.storage.log import Log
 from goqueue.storage.options import Durability
 from goqueue.testing import MemoryDisk
@@ -220,6 +220,51 @@ def test_the_threads_sync_idle_tails_of_every_interval() -> None:
             for log in logs:
                 append(log, batch(b"x"))
             owner.work_until(lambda: all(log.synced_offset == log.end_offset for log in logs))
+
+
+def many_tails(disk: MemoryDisk, deliver: Callable[[Callable[[], None]], None]) -> tuple[Committer, list[Log]]:
+    """A millisecond apart; the first of them is due."""
+    now_ms = 0
+    committer = Committer(deliver, lambda: now_ms)
+    logs = [Log.open(disk, f"logs/{number}/0", OS, 0) for number in range(TOGETHER_MIN)]
+    for now_ms, log in enumerate(logs):  # noqa: B007  the clock of the committer
+        committer.add(log)
+        append(log, batch(b"x"))
+    now_ms = OS.sync_interval_ms
+    return committer, logs
+
+
+def test_many_idle_tails_are_synced_with_one_call_when_the_first_is_due() -> None:
+    disk, owner, calls = MemoryDisk(), Owner(), list[int]()
+    sync_together = disk.sync_together
+    disk.sync_together = lambda files: (calls.append(len(files)), sync_together(files))[1]  # type: ignore[method-assign]
+    committer, logs = many_tails(disk, owner.deliver)
+    assert committer.run_once()
+    assert calls == [TOGETHER_MIN]
+    told = []
+    while owner.calls:
+        owner.calls.pop(0)()
+        told.append(sum(log.synced_offset for log in logs))
+    assert told == [TOLD_AT_ONCE, TOGETHER_MIN]  # others have their turn in between
+    assert not committer.run_once()
+
+
+def test_a_sync_of_many_that_fails_poisons_the_log_alone_whose_bytes_were_lost() -> None:
+    disk = MemoryDisk()
+    committer, logs = many_tails(disk, lambda call: call())
+    fault = disk.faults.add("sync", errno.EIO, prefix="logs/7/", suffix=".log")
+    assert committer.run_once()
+    assert fault.hits == 1
+    assert [number for number, log in enumerate(logs) if log.failure is not None] == [7]
+    assert all(log.synced_offset == 1 for log in logs if log.failure is None)
+
+
+def test_one_of_many_that_is_removed_is_not_synced() -> None:
+    committer, logs = many_tails(MemoryDisk(), lambda call: call())
+    committer._collect_due()
+    committer.remove(logs[3])
+    assert committer.run_once()
+    assert [number for number, log in enumerate(logs) if log.synced_offset == 0] == [3]
 
 
 def test_a_removed_log_is_not_synced_any_more() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -302,3 +303,24 @@ def test_a_million_messages_are_read_back_exactly(tmp_path: Path) -> None:
             due += per_batch
     assert due == per_batch * batches
     log.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_batches_are_read_one_by_one_in_any_order_while_more_come(seed: int) -> None:
+    """A segment remembers where the small batches behind the last one lie."""
+    dice = Random(seed)
+    log, bounds = open_log(MemoryDisk(), replace(SMALL, segment_bytes=4096)), list[tuple[int, int]]()
+    for _ in range(60):
+        records = [b"v" * dice.choice((1, 10, 300)) for _ in range(dice.choice((1, 1, 1, 5)))]
+        first = append(log, batch(*records))
+        bounds.append((first, first + len(records)))
+        offset = dice.randrange(log.end_offset)
+        limit = dice.randrange(offset + 1, log.end_offset + 1)
+        begin, end = next(each for each in bounds if each[0] <= offset < each[1])
+        for wanted in (offset, begin, *range(begin, min(end, begin + 3))):
+            piece = log.read(wanted, 1, limit)
+            found = None if piece is None else (piece.first_offset, piece.next_offset)
+            assert found == ((begin, end) if end <= limit and wanted < limit else None), (bounds, wanted, limit)
+            if piece is not None:
+                (read,) = split(piece.view())
+                assert (read.base_offset, read.next_offset) == (begin, end)

@@ -343,3 +343,22 @@ def test_a_file_system_without_locks_is_an_error_and_not_a_conflict(
     with pytest.raises(OSError) as caught:
         disk.lock("lock")
     assert caught.value.errno == errno.ENOLCK
+
+
+def test_a_file_system_is_synced_as_a_whole_but_for_the_first_time(disk: RealDisk, large_file: RealFile) -> None:
+    """What was lost before the first time would not be told."""
+    with pytest.raises(OSError, match="lost before"):
+        disk.sync_together([large_file])
+    disk.sync_together([large_file])
+    assert large_file.read(0, 9) == CONTENT[:9]
+
+
+def test_a_disk_that_is_gone_leaves_no_descriptor(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    with pytest.raises(OSError, match="lost before"):
+        disk.sync_together([])
+    assert disk._file_system is not None
+    fd = disk._file_system._fd
+    assert is_open(fd)
+    del disk
+    assert not is_open(fd)

@@ -1,6 +1,7 @@
 """Spans: one for a publish, one for every delivery, each under the right parent."""
 
 import pytest
+from msgspec import structs
 
 from goqueue.telemetry import spans as spans_module
 from goqueue.telemetry.journeys import Journeys, Note, Step
@@ -102,7 +103,7 @@ def test_a_dead_letter_is_linked_with_what_it_is_now() -> None:
 def test_where_something_went_is_told_by_its_note() -> None:
     note = Note(0, Step.REDRIVEN, "orders.dlq", 0, 4, 9, detail="orders/2/70")
     assert moved_to(note, 6) == Spot("orders", 2, 72)
-    assert moved_to(note._replace(detail="somewhere"), 6) is None
+    assert moved_to(structs.replace(note, detail="somewhere"), 6) is None
 
 
 def test_with_sampling_only_chosen_ones_and_all_that_went_wrong() -> None:

@@ -7,7 +7,7 @@ the turn in which the batch is appended whether it still holds; if not, it is fo
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from goqueue.broker.delays.firing import body_of, check_fits
+from goqueue.broker.delays.firing import body_of, check_fits, do_all_fit
 from goqueue.broker.delays.schedules import Delayed, Schedules
 from goqueue.broker.publishing.dedup import Deduplication
 from goqueue.broker.publishing.dedup_ids import Looked
@@ -18,7 +18,7 @@ from goqueue.broker.tenants.rooms import Room
 from goqueue.model.errors import BatchTooLarge
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import TopicOptions
-from goqueue.records.batch import Batch, check_batch, split
+from goqueue.records.batch import CODEC_MASK, Batch, check_batch, split
 from goqueue.records.control import build_kept_free
 from goqueue.records.decode import DecodedRecord
 from goqueue.records.portions import portions
@@ -180,7 +180,8 @@ class Inspector:
         batch, bytes_max = found.batch, replica.log.options.batch_bytes_max
         if batch.size > bytes_max:
             raise BatchTooLarge(f"{batch.size} bytes, at most {bytes_max} are taken")
-        for number, one in enumerate(found.delayed, 1):
+        all_fit = not batch.attributes & CODEC_MASK and do_all_fit(batch.size, bytes_max)
+        for number, one in enumerate(() if all_fit else found.delayed, 1):
             if not number % TURN_RECORDS:
                 yield None
             check_fits(body_of(one.record, replica.options.message_ttl_ms, 0), bytes_max)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from goqueue.broker.groups.starts import start_offset
 from goqueue.broker.queues.companions import Opening
@@ -29,7 +29,6 @@ from goqueue.machines.deliveries.commands import (
     PlaceCommand,
     Seek,
     Settle,
-    SettleReply,
 )
 from goqueue.machines.deliveries.machine import Deliveries
 from goqueue.machines.deliveries.why import RecordState
@@ -110,7 +109,7 @@ class Queues(QueueGroups):
             else:
                 answer(on_reply, self.nothing(command))
         elif isinstance(command, Settle):
-            self._direct.settle(coordinator, command, cast("OnReply[SettleReply] | None", on_reply))  # of a Settle
+            self._direct.settle(coordinator, command, on_reply)  # type: ignore[arg-type]  # it is of a Settle
         else:
             coordinator.submit(command, on_reply)
 

@@ -58,7 +58,8 @@ class Receiver:
 
     def receive_here(self, request: ReceiveRequest, on_leased: OnLeased) -> Parked | None:
         """As `receive`, from partitions that this node leads."""
-        if not request.is_opened and self.receive_plain(request, on_leased):
+        if not request.is_opened and (plain := self.receive_plain(request)) is not None:
+            on_leased([plain])
             return None
         leased = self._take_at_once(request) if request.is_opened else None
         check_group_id(request.group_id)  # who has leased something has a name that was checked
@@ -70,15 +71,14 @@ class Receiver:
             receiving.finish([leased])
         return None if receiving.is_over else receiving
 
-    def receive_plain(self, request: ReceiveRequest, on_leased: OnLeased) -> bool:
-        """Answer at once, if it takes no more than what most consumers do, and stores nothing. False: nothing was done.
+    def receive_plain(self, request: ReceiveRequest) -> LeasedPlace | None:
+        """At once, if it takes no more than what most consumers do, and stores nothing. None: nothing was done.
         Refused: as `receive`."""
         leased = self._take_at_once(request)
         if leased is None or leased.slices is None:
-            return False
+            return None
         self.meters.received(leased.topic, request.group_id, leased.slices.size_bytes)
-        on_leased([leased])
-        return True
+        return leased
 
     def _take_at_once(self, request: ReceiveRequest) -> LeasedPlace | None:
         """What most consumers do: take what comes next in one place. None: it takes more than that, or will fail."""

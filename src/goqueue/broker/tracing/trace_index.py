@@ -88,11 +88,11 @@ class TraceIndex:
     def look(self, notes: Sequence[Note]) -> list[tuple[Spot, TraceParent]]:
         """What these notes say was received now: those that came with a trace."""
         # In comprehensions: most notes are of no interest here, and there may be many.
-        scheduled = [note for note in notes if note[1] is _SCHEDULED]
+        scheduled = [note for note in notes if note.step is _SCHEDULED]
         received: dict[tuple[str, int], list[Range]] = {}
-        for note in [note for note in notes if note[1] is _RECEIVED]:
+        for note in [note for note in notes if note.step is _RECEIVED]:
             _add(received, note, note.first)
-        for note in [note for note in notes if note[1] is _DUE]:
+        for note in [note for note in notes if note.step is _DUE]:
             if note.topic:
                 self._moved.add(note)
                 _add(received, note, int(note.detail))
@@ -200,10 +200,10 @@ def parent_of(headers: Iterable[tuple[str, bytes | None]]) -> TraceParent | None
 
 def _add(received: dict[tuple[str, int], list[Range]], note: Note, first: int) -> None:
     """Neighbours as one; they come in order."""
-    last = first + note[5] - note[4]
-    ranges = received.get(note[2:4])
+    last, place = first + note.last - note.first, (note.topic, note.partition)
+    ranges = received.get(place)
     if ranges is None:
-        received[note[2], note[3]] = [(first, last)]
+        received[place] = [(first, last)]
     elif ranges[-1][1] == first - 1:
         ranges[-1] = ranges[-1][0], last
     else:

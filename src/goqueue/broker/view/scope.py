@@ -20,7 +20,7 @@ from goqueue.model.tenancy import ONE_TENANT, Tenancy, TenantSuspended
 
 
 class Scope:
-    __slots__ = ("on_refused", "permission", "rights", "tenancy")
+    __slots__ = ("_open", "on_refused", "permission", "rights", "tenancy")
 
     def __init__(
         self,
@@ -32,15 +32,23 @@ class Scope:
         self.permission: Final = permission
         self.on_refused: Final = on_refused
         """Told what was asked for in vain."""
-        self.tenancy = tenancy
-        """Whose names these are."""
-        self.rights = rights
-        """As they are now: an operation that goes on while they change meets the new ones."""
+        self.renew(rights, tenancy)
         if next(iter(permission.needs), None) is Kind.CLUSTER:  # else whoever turns to the cluster asks for it
             self.admit(Kind.CLUSTER, THE_CLUSTER)
 
+    def renew(self, rights: Rights, tenancy: Tenancy) -> None:
+        """An operation that goes on while they change meets the new ones."""
+        self.rights = rights
+        self.tenancy = tenancy
+        """Whose names these are."""
+        is_open = rights.are_all and tenancy.is_all
+        self._open = frozenset(kind for kind, asked in self.permission.needs.items() if asked and is_open)
+        """Kinds of which every name is admitted as it is."""
+
     def admit(self, kind: Kind, name: str, operation: Operation | None = None) -> str:
         """The full name. Raises if it may not be touched, or if its kind was not declared."""
+        if operation is None and kind in self._open:
+            return name
         asked = self.permission.operation(kind, operation)
         if asked is None or not self.rights.allows(kind, asked, name):
             if self.on_refused is not None and asked is not None:

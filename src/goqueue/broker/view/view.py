@@ -123,7 +123,7 @@ class View(Broker):
 
     def renew(self, rights: Rights, tenancy: Tenancy) -> None:
         """They were changed."""
-        self._scope.rights, self._scope.tenancy = rights, tenancy
+        self._scope.renew(rights, tenancy)
 
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""

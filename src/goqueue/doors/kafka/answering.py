@@ -100,8 +100,13 @@ class Answering(asyncio.BufferedProtocol):
             self._write(transport, buffers)
 
     def reply_ready(self) -> None:
-        """Replies that become ready in one moment leave in one write."""
-        if not self._flush_is_due and self.replies and self.replies[0].buffers is not None:
+        """Replies that become ready in one moment leave in one write; one that nobody waits behind leaves at once."""
+        replies = self.replies
+        if self._flush_is_due or not replies or replies[0].buffers is None:
+            return
+        if len(replies) == 1:
+            self._flush()
+        else:
             self._flush_is_due = True
             self._clock.call_soon(self._flush)
 

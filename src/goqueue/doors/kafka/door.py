@@ -203,7 +203,7 @@ class KafkaDoor:
     def handle(self, connection: Connection, frame: memoryview) -> None:
         self.requests += 1
         try:
-            if connection.access is not None and self._run.take(connection, frame):
+            if connection.heads and connection.access is not None and self._run.take(connection, frame):
                 return
         except Exception as error:  # noqa: BLE001  a bug of ours must not leave its client waiting, nor touch another
             self._fail(connection, error)

@@ -55,7 +55,8 @@ class ShareSession:
         """The last fetch. Those before it are answered, or will be as soon as what they acknowledge is durable."""
 
     def change(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
-        self.partitions.update(dict.fromkeys(added))
+        for each in added:
+            self.partitions[each] = None
         for each in forgotten:
             self.partitions.pop(each, None)
         if len(self.partitions) > PARTITIONS_MAX:
@@ -63,7 +64,8 @@ class ShareSession:
 
     def began(self, fetch: Unanswered) -> None:
         """Answers leave in the order of their requests: one before it that waits for records would keep it waiting."""
-        self.hurry()
+        if self._unanswered is not None:
+            self._unanswered.hurry()
         self._unanswered = fetch
 
     def answered(self, fetch: Unanswered) -> None:

@@ -32,9 +32,10 @@ def topic_id(name: str) -> bytes:
 class House:
     """A broker behind its door, without a network; groups begin at the earliest record."""
 
-    def __init__(self, partitions: int = 1, **options: str | None) -> None:
+    def __init__(self, partitions: int = 1, durability: str | None = None, **options: str | None) -> None:
+        """`durability`: of the topic, if not as it is without a word."""
         self.broker = TestBroker()
-        self.broker.create("orders", partitions)
+        self.broker.create("orders", partitions, **({} if durability is None else {"durability": durability}))
         self.door = KafkaDoor(Gate(self.broker.broker))
         self.operator = Guest(self)
         wanted = {"share_auto_offset_reset": "earliest"} | options

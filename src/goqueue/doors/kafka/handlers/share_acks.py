@@ -1,13 +1,14 @@
 """Acknowledgements of share groups, which come by themselves or with a fetch: what became of leased records."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from goqueue.broker.queues.policies import policy_of
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import ShareSession, TopicIdPartition
-from goqueue.machines.deliveries.commands import How, Place, Settle, Settlement, SettleReply, Verdict
+from goqueue.machines.deliveries.commands import ANY_LEASE, How, Place, Settle, Settlement, SettleReply, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
 from goqueue.model.errors import CoordinatorFailed, CoordinatorLoading, GoQueueError, NotCoordinator
@@ -29,41 +30,71 @@ class Acked(NamedTuple):
 
 ALL_DONE = Acked()
 OnAcked = Callable[[dict[TopicIdPartition, Acked]], None]
+_new_tuple = tuple.__new__
+_DONE = Verdict.DONE  # looking up enum members costs
+_NONE = Code.NONE
+
+
+class _Acking:
+    """Acknowledgements of one request, until all that came of them is durable."""
+
+    __slots__ = ("_on_acked", "_results", "waiting")
+
+    def __init__(self, on_acked: OnAcked) -> None:
+        self._on_acked = on_acked
+        self._results: dict[TopicIdPartition, Acked] = {}
+        self.waiting = 1
+        """For so many replies, and until all were asked for."""
+
+    def replied(self, key: TopicIdPartition, reply: SettleReply | GoQueueError) -> None:
+        if isinstance(reply, GoQueueError):
+            self.refused(key, code_of_partition(reply), str(reply))
+            return
+        verdicts = reply.verdicts
+        if verdicts.count(_DONE) == len(verdicts):
+            self._add(key, ALL_DONE)
+        else:
+            why = "some of these records are not leased by this member"
+            self._add(key, Acked(Code.INVALID_RECORD_STATE, why, [int(verdict) for verdict in verdicts]))
+
+    def refused(self, key: TopicIdPartition, code: Code, why: str) -> None:
+        self._add(key, Acked(code, why))
+
+    def _add(self, key: TopicIdPartition, result: Acked) -> None:
+        """A partition that is named twice is told what went wrong first."""
+        if self._results.get(key, ALL_DONE).code is _NONE:
+            self._results[key] = result
+        self.done()
+
+    def done(self) -> None:
+        self.waiting -= 1
+        if not self.waiting:
+            self._on_acked(self._results)
 
 
 def acknowledge(
     request: Request, session: ShareSession, topics: Iterable[ShareTopic], *, renews: bool, on_acked: OnAcked
 ) -> None:
     """Settle what is acknowledged in each partition; `on_acked` once all that was done is durable."""
-    results: dict[TopicIdPartition, Acked] = {}
-    waiting = 1
-
-    def done(key: TopicIdPartition | None, result: Acked) -> None:
-        nonlocal waiting
-        waiting -= 1
-        if key is not None and results.get(key, ALL_DONE).code is Code.NONE:
-            results[key] = result
-        if not waiting:
-            on_acked(results)
-
+    acking = _Acking(on_acked)
     for topic in topics:
         for one in topic.partitions:
+            batches = one.acknowledgement_batches
+            if not batches:
+                continue
             key = (topic.topic_id, one.partition_index)
-            if not one.acknowledgement_batches:
-                continue
-            waiting += 1
+            acking.waiting += 1
             try:
-                place = Place(session.group_id, find_topic(request, key), one.partition_index)
-                lease_ms = lease_ms_of(request, session.group_id, place.topic) if renews else None
-                settlements = tuple(_settlements(one.acknowledgement_batches, lease_ms))
+                name = find_topic(request, key)
+                lease_ms = lease_ms_of(request, session.group_id, name) if renews else None
+                settlements = _settlements(batches, lease_ms)
             except Refused as error:
-                done(key, Acked(error.code, str(error)))
+                acking.refused(key, error.code, str(error))
                 continue
-            request.broker.queues.submit(
-                Settle(place, settlements, session.member_id),
-                lambda reply, key=key: done(key, _acked(reply)),  # type: ignore[misc]
-            )
-    done(None, ALL_DONE)
+            place = _new_tuple(Place, (session.group_id, name, one.partition_index))
+            settle = Settle(place, settlements, session.member_id)
+            request.broker.queues.submit(settle, partial(acking.replied, key))
+    acking.done()
 
 
 def code_of_partition(error: GoQueueError) -> Code:
@@ -90,7 +121,8 @@ def lease_ms_of(request: Request, group_id: str, topic: str) -> int:
     return policy_of(known.options(request.broker.topics.defaults), request.broker.queues.options(group_id)).lease_ms
 
 
-def _settlements(batches: Iterable[AcknowledgementBatch], lease_ms: int | None) -> Iterator[Settlement]:
+def _settlements(batches: Iterable[AcknowledgementBatch], lease_ms: int | None) -> tuple[Settlement, ...]:
+    found: list[Settlement] = []
     next_offset = 0
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
@@ -101,12 +133,13 @@ def _settlements(batches: Iterable[AcknowledgementBatch], lease_ms: int | None) 
             raise Refused(Code.INVALID_REQUEST, f"{len(types)} kinds of acknowledgement for {count} records")
         next_offset = last + 1
         if len(types) == 1:
-            yield _settlement(first, last, types[0], lease_ms, batch)
+            found.append(_settlement(first, last, types[0], lease_ms, batch))
             continue
         for kind, group in groupby(types):
             width = len(list(group))
-            yield _settlement(first, first + width - 1, kind, lease_ms, batch)
+            found.append(_settlement(first, first + width - 1, kind, lease_ms, batch))
             first += width
+    return tuple(found)
 
 
 def _settlement(first: int, last: int, kind: int, lease_ms: int | None, batch: AcknowledgementBatch) -> Settlement:
@@ -117,13 +150,4 @@ def _settlement(first: int, last: int, kind: int, lease_ms: int | None, batch: A
         raise Refused(Code.INVALID_REQUEST, f"a delay of {delay_ms} ms")
     if delay_ms == NO_DELAY:
         delay_ms = lease_ms if kind == RENEW and lease_ms else 0
-    return Settlement(first, last, HOWS[kind], delay_ms, batch.gq_reason or "")
-
-
-def _acked(reply: SettleReply | GoQueueError) -> Acked:
-    if isinstance(reply, GoQueueError):
-        return Acked(code_of_partition(reply), str(reply))
-    if reply.verdicts.count(Verdict.DONE) == len(reply.verdicts):
-        return ALL_DONE
-    verdicts = [int(verdict) for verdict in reply.verdicts]
-    return Acked(Code.INVALID_RECORD_STATE, "some of these records are not leased by this member", verdicts)
+    return _new_tuple(Settlement, (first, last, HOWS[kind], delay_ms, batch.gq_reason or "", ANY_LEASE))

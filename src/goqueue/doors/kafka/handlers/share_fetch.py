@@ -8,7 +8,6 @@ and clients show no others.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from goqueue.broker.queues.taking import BYTES_MAX, LeasedPlace, ReceiveRequest
@@ -45,11 +44,8 @@ def handle_share_fetch(request: Request) -> None:
     message: wire.ShareFetchRequest = request.message
     try:
         session = _enter(request)
-        if message.share_session_epoch != CLOSE_EPOCH:
-            forgotten = [
-                (each.topic_id, number) for each in message.forgotten_topics_data for number in each.partitions
-            ]
-            session.change(_partitions(message.topics), forgotten)
+        if message.share_session_epoch != CLOSE_EPOCH and (message.topics or message.forgotten_topics_data):
+            session.change(_named(message.topics), _forgotten(message.forgotten_topics_data))
     except Refused as error:
         request.answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
         return
@@ -107,9 +103,17 @@ def _enter(request: Request) -> ShareSession:
     message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
     if not message.group_id or not message.member_id:
         raise Refused(Code.INVALID_REQUEST, "a session belongs to a member of a group")
-    check_group_id(message.group_id)
-    check_member_id(message.member_id)
     epoch = message.share_session_epoch
+    if epoch <= OPEN_EPOCH:
+        _check_ends(request, epoch)
+    return request.sessions.share.enter(request.broker, request.connection, message.group_id, message.member_id, epoch)
+
+
+def _check_ends(request: Request, epoch: int) -> None:
+    """What opens a session, or closes it. What comes between names one that is known."""
+    message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
+    check_group_id(message.group_id or "")
+    check_member_id(message.member_id or "")
     if epoch == OPEN_EPOCH and request.broker.groups.is_stream(message.group_id):
         raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {message.group_id!r} is not a share group")
     if isinstance(message, wire.ShareFetchRequest):
@@ -119,11 +123,14 @@ def _enter(request: Request) -> ShareSession:
             raise Refused(Code.INVALID_REQUEST, "a new session has nothing to acknowledge")
         if epoch == CLOSE_EPOCH and message.forgotten_topics_data:
             raise Refused(Code.INVALID_REQUEST, "a session that is closed forgets everything")
-    return request.sessions.share.enter(request.broker, request.connection, message.group_id, message.member_id, epoch)
 
 
-def _partitions(topics: Iterable[wire.ShareTopic]) -> Iterable[TopicIdPartition]:
-    return ((topic.topic_id, one.partition_index) for topic in topics for one in topic.partitions)
+def _named(topics: Iterable[wire.ShareTopic]) -> list[TopicIdPartition]:
+    return [(topic.topic_id, one.partition_index) for topic in topics for one in topic.partitions]
+
+
+def _forgotten(topics: Iterable[wire.ForgottenShareTopic]) -> Sequence[TopicIdPartition]:
+    return [(topic.topic_id, number) for topic in topics for number in topic.partitions] if topics else ()
 
 
 def _renewed_ms(request: Request, session: ShareSession, topics: Iterable[wire.ShareTopic]) -> int:
@@ -177,20 +184,18 @@ class _Fetch:
     def take_plain(self) -> None:
         """Lease what can be leased in one step: that stores nothing. Whatever else a fetch may have to do, it does when
         what is acknowledged in this turn was stored together."""
-        if self._acked is not None:
+        request, session = self._request, self._session
+        if self._acked is not None or len(session.partitions) != 1 or session.told_errors or not self._wants_records:
             return
-        if not self._wants_records or self._session.told_errors:
-            return
-        places, errors = _readable(self._request, self._session)
-        if errors or len(places) != 1:
-            return
-
-        def leased(found: Sequence[LeasedPlace]) -> None:
-            self._leased, self._response = found, _Response(self._request, self._session)
-            self._response.add_leased(found, places)
-
-        with suppress(Refused):  # it is told when the acknowledgements are
-            self._request.broker.receiver.receive_plain(self._wish(places, 0), leased)
+        (key,) = session.partitions
+        try:
+            place = (find_topic(request, key), key[1])
+            leased = request.broker.receiver.receive_plain(self._wish((place,), 0))
+        except GoQueueError:
+            return  # it is told when the acknowledgements are
+        if leased is not None:
+            self._leased, self._response = (leased,), _Response(request, session)
+            self._response.add_records(key, leased)
 
     def _give_back(self) -> None:
         """Its member may go on, in another session, and would hold what it never heard of."""
@@ -205,17 +210,17 @@ class _Fetch:
         wants = message.max_records > 0 and message.max_bytes > 0 and not message.is_renew_ack
         return wants and not self._request.is_in_debt
 
-    def _wish(self, places: Iterable[tuple[str, int]], wait_ms: int) -> ReceiveRequest:
+    def _wish(self, places: Sequence[tuple[str, int]], wait_ms: int) -> ReceiveRequest:
         message: wire.ShareFetchRequest = self._request.message
         return ReceiveRequest(
-            group_id=self._session.group_id,
-            consumer=self._session.member_id,
-            places=list(places),
-            records_max=min(message.max_records, RECORDS_MAX),
-            bytes_max=min(message.max_bytes, BYTES_MAX),
-            wait_ms=wait_ms,
-            lease_ms=message.gq_lease_ms if message.gq_lease_ms > 0 else None,
-            start=message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
+            self._session.group_id,
+            self._session.member_id,
+            places,
+            min(message.max_records, RECORDS_MAX),
+            min(message.max_bytes, BYTES_MAX),
+            wait_ms,
+            message.gq_lease_ms if message.gq_lease_ms > 0 else None,
+            message.gq_start if message.gq_start in (EARLIEST, LATEST) else LATEST,
             is_opened=False,
         )
 
@@ -242,7 +247,7 @@ class _Fetch:
             self._wait(timer.cancel, answer)
             return
         try:
-            receiving = request.broker.receiver.receive(self._wish(places, wait_ms), answer)
+            receiving = request.broker.receiver.receive(self._wish(list(places), wait_ms), answer)
         except Refused as error:  # it has become a consumer group since the session was opened
             self._answer(wire.ShareFetchResponse(error_code=error.code, error_message=str(error)))
             return
@@ -342,19 +347,27 @@ class _Response:
         return True
 
     def add_leased(self, leased: Iterable[LeasedPlace], topic_ids: Mapping[tuple[str, int], bytes]) -> None:
-        broker = self._request.broker
         for one in leased:
             key = (topic_ids[one.topic, one.partition], one.partition)
             if one.error is not None:
                 self._fail(key, one.error)
-            elif one.slices is not None and self._may_read(key, one.topic):
-                self._session.leases.took_from(broker.kept(one.topic), one.partition)
-                self._deadlines_ms.append(one.deadline_ms)
-                views = [piece.view() for piece in one.slices.slices]
-                part = self._part(key)
-                part.records = views[0] if len(views) == 1 else b"".join(views)
-                part.acquired_records = _acquired(one.slices.runs)
-                self._request.count(CONSUMED, sum(run.last - run.first + 1 for run in one.slices.runs))
+            elif self._may_read(key, one.topic):
+                self.add_records(key, one)
+
+    def add_records(self, key: TopicIdPartition, leased: LeasedPlace) -> None:
+        """That the client may read."""
+        slices = leased.slices
+        if slices is None:
+            return
+        request = self._request
+        self._session.leases.took_from(request.broker.kept(leased.topic), leased.partition)
+        self._deadlines_ms.append(leased.deadline_ms)
+        part = self._part(key)
+        pieces = slices.slices
+        part.records = pieces[0].view() if len(pieces) == 1 else b"".join([piece.view() for piece in pieces])
+        part.acquired_records = _acquired(slices.runs)
+        if request.allowance is not None:
+            request.count(CONSUMED, sum(run.last - run.first + 1 for run in slices.runs))
 
     def tell_lease(self) -> None:
         """How long the first of what was leased is leased from now on."""
