@@ -13,17 +13,21 @@ import os
 import statistics
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cache
 from itertools import cycle, pairwise
 from typing import NamedTuple
 
 import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient
 
 from benchmarks.clusters import bootstrap, leaders, make_topic, town, wait_healed
 from benchmarks.failover_users import (
     GroupMember,
     Java,
+    JavaReaders,
     Librdkafka,
     Noted,
     OurProducer,
@@ -48,8 +52,10 @@ FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
 PUBLISHES, OURS = "publish, librdkafka", "publish, goqueue.client"
 HTTP = "publish over HTTP through another node"
 GROUP, TRANSACTIONS = "group of librdkafka", "transaction of librdkafka"
-WORKER, SQS, JAVA = "goqueue.client Worker", "SQS by boto3: send, receive, delete", "Java"
-TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), (JAVA,))
+WORKER, SQS = "goqueue.client Worker", "SQS by boto3: send, receive, delete"
+JAVA_PRODUCER, JAVA_TRANSACTIONS, JAVA_READERS = "Java's producer", "Java's transactions", "Java's readers"
+JAVA = (JAVA_PRODUCER, JAVA_TRANSACTIONS, JAVA_READERS)
+TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), *((each,) for each in JAVA))
 """A group reads what the producer beside it publishes."""
 BEATEN_MAX = 6
 """Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
@@ -59,6 +65,8 @@ ENDS_S = 1.0
 """After which nothing that began before is going on: what healing takes is not counted."""
 AFTER_S = 1.0
 OFFSETS_AT_ONCE = 1000
+COMMITS_AT_ONCE = 8
+COMMIT_S_MAX = 60.0
 
 
 class Fault(NamedTuple):
@@ -203,6 +211,7 @@ def longest_gap(times: Sequence[float], since: float, until: float) -> float:
 def _users(made: Town, victim: Node, mine: Sequence[int], wanted: Sequence[str]) -> dict[str, Noted]:
     servers = bootstrap(made)
     others = [node.url for node in made.nodes if node is not victim]
+    java_log = victim.folder.parent / "java.log"
     makers: dict[str, Callable[[], Noted]] = {
         PUBLISHES: lambda: Librdkafka(servers, TOPIC, mine),
         OURS: lambda: OurProducer(servers, TOPIC, mine),
@@ -211,10 +220,12 @@ def _users(made: Town, victim: Node, mine: Sequence[int], wanted: Sequence[str])
         TRANSACTIONS: lambda: Transactions(servers, TOPIC, mine),
         WORKER: lambda: OurWorker(servers, JOBS),
         SQS: lambda: Sqs([node.url for node in made.nodes]),
-        JAVA: lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
+        JAVA_PRODUCER: lambda: Java(("producer",), servers, TOPIC, mine, java_log),
+        JAVA_TRANSACTIONS: lambda: Java(("transactions",), servers, TOPIC, mine, java_log),
+        JAVA_READERS: lambda: JavaReaders(servers, TOPIC, mine, java_log),
     }
-    if JAVA in wanted and not _has_java():
-        return {}
+    if not _has_java():
+        wanted = [each for each in wanted if each not in JAVA]
     return {name: makers[name]() for name in wanted if not USERS or any(each in name for each in USERS)}
 
 
@@ -230,9 +241,13 @@ def _has_java() -> bool:
 
 def _make_facts(made: Town, count: int) -> None:
     """Committed offsets of many groups, which lie in the ledgers of all coordinators."""
+    admin = AdminClient({"bootstrap.servers": bootstrap(made), "log_level": 0})
+    places = [ck.TopicPartition(TOPIC, one, 0) for one in range(OFFSETS_AT_ONCE)]
+    under_way: deque[Future[object]] = deque()
     for number in range(0, count, OFFSETS_AT_ONCE):
-        settings = {"bootstrap.servers": bootstrap(made), "group.id": f"facts-{number}", "log_level": 0}
-        consumer = ck.Consumer(settings)
-        each = [ck.TopicPartition(TOPIC, one, 0) for one in range(OFFSETS_AT_ONCE)]
-        consumer.commit(offsets=each, asynchronous=False)
-        consumer.close()
+        wanted = ck.ConsumerGroupTopicPartitions(f"facts-{number}", places)
+        under_way += admin.alter_consumer_group_offsets([wanted], request_timeout=COMMIT_S_MAX).values()
+        if len(under_way) >= COMMITS_AT_ONCE:
+            under_way.popleft().result()
+    for commit in under_way:
+        commit.result()
