@@ -49,18 +49,25 @@ def make_topic(made: Town, name: str, partitions: int, copies: int) -> None:
 
 
 def wait_healed(made: Town) -> None:
-    """All nodes are there and all replicas in sync."""
+    """All nodes are there, all replicas in sync and all standbys up to date, as `goqueue cluster ready` asks for before
+    the next node is stopped."""
     pause, give_up, lowest = threading.Event(), time.monotonic() + HEALED_S_MAX, sys.maxsize
     while True:
         state = state_of(made)
-        if state is not None:
-            behind = state["under_replicated_partitions"]
-            if state["nodes_alive"] == len(made.nodes) and not behind:
+        if state is not None and state["nodes_alive"] == len(made.nodes):
+            behind = state["under_replicated_partitions"] or _standbys_behind(made)
+            if not behind:
                 return
             if behind < lowest:
                 lowest, give_up = behind, time.monotonic() + HEALED_S_MAX
         assert time.monotonic() < give_up, f"the cluster is not whole: {state}, {_behind(made)}"
         pause.wait(0.2)
+
+
+def _standbys_behind(made: Town) -> int:
+    """A node that does not tell counts as one."""
+    told = _asked(made, "/cluster/nodes")
+    return 1 if told is None else sum(1 if (one := each["standbys_behind"]) is None else one for each in told["nodes"])
 
 
 def _behind(made: Town) -> list[str]:
