@@ -2,7 +2,8 @@
 members of etcd, three replicas. The gap is the longest time between two answers to the same user, about the same
 partition where it is about one, of the partitions that the node led.
 
-    FAILOVER_PARTITIONS=10,1000 FAILOVER_ROUNDS=30,10 FAILOVER_FACTS=1000000 make bench ONLY=failover
+    FAILOVER_ROUNDS=30 make bench ONLY=failover
+    FAILOVER_ROUNDS=10 FAILOVER_FAULTS="kill -9,SIGSTOP" make bench ONLY=failover_large
 
 Users of one kind at a time: on few cores, all of them at once would wait for each other without any fault. Beside each
 figure stands their longest gap in the seconds before it. Cuts need network namespaces (root), or are made by a
@@ -13,17 +14,21 @@ import os
 import statistics
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cache
-from itertools import cycle, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient
 
 from benchmarks.clusters import bootstrap, leaders, make_topic, town, wait_healed
 from benchmarks.failover_users import (
     GroupMember,
     Java,
+    JavaReaders,
     Librdkafka,
     Noted,
     OurProducer,
@@ -39,17 +44,17 @@ from tools.nemesis.processes import Node
 from tools.nemesis.town import LOOPBACK, NAMESPACES, Town
 
 TOPIC, JOBS = "failover", "failover-jobs"
-PARTITIONS = tuple(map(int, os.environ.get("FAILOVER_PARTITIONS", "10").split(",")))
-ROUNDS = tuple(map(int, os.environ.get("FAILOVER_ROUNDS", "5").split(",")))
-"""For each of these."""
+PARTITIONS = 10
+ROUNDS = int(os.environ.get("FAILOVER_ROUNDS", "5"))
 USERS = tuple(filter(None, os.environ.get("FAILOVER_USERS", "").split(",")))
 """Parts of the names of those that are wanted. None: all."""
-FACTS = int(os.environ.get("FAILOVER_FACTS", "0"))
 PUBLISHES, OURS = "publish, librdkafka", "publish, goqueue.client"
 HTTP = "publish over HTTP through another node"
 GROUP, TRANSACTIONS = "group of librdkafka", "transaction of librdkafka"
-WORKER, SQS, JAVA = "goqueue.client Worker", "SQS by boto3: send, receive, delete", "Java"
-TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), (JAVA,))
+WORKER, SQS = "goqueue.client Worker", "SQS by boto3: send, receive, delete"
+JAVA_PRODUCER, JAVA_TRANSACTIONS, JAVA_READERS = "Java's producer", "Java's transactions", "Java's readers"
+JAVA = (JAVA_PRODUCER, JAVA_TRANSACTIONS, JAVA_READERS)
+TOGETHER = ((PUBLISHES, GROUP), (TRANSACTIONS,), (OURS, WORKER), (HTTP, SQS), *((each,) for each in JAVA))
 """A group reads what the producer beside it publishes."""
 BEATEN_MAX = 6
 """Partitions that are published to all the time: with 1,000 the clients would be all that is measured."""
@@ -59,6 +64,8 @@ ENDS_S = 1.0
 """After which nothing that began before is going on: what healing takes is not counted."""
 AFTER_S = 1.0
 OFFSETS_AT_ONCE = 1000
+COMMITS_AT_ONCE = 8
+COMMIT_S_MAX = 60.0
 
 
 class Fault(NamedTuple):
@@ -111,31 +118,37 @@ CHOSEN = os.environ.get("FAILOVER_FAULTS", ",".join(FAULTS)).split(",")
 
 
 def run() -> list[Row]:
+    return measured(PARTITIONS, facts=0)
+
+
+def measured(partitions: int, facts: int) -> list[Row]:
     rows: list[Row] = []
-    for partitions, rounds in zip(PARTITIONS, cycle(ROUNDS), strict=False):
-        for network in (LOOPBACK, NAMESPACES):
-            chosen = {name: one for name, one in FAULTS.items() if name in CHOSEN and one.network == network}
-            if chosen:
-                rows += _rows(partitions, rounds, network, chosen)
+    for network in (LOOPBACK, NAMESPACES):
+        chosen = {name: one for name, one in FAULTS.items() if name in CHOSEN and one.network == network}
+        if chosen:
+            rows += _rows(partitions, facts, network, chosen)
     return rows
 
 
-def _rows(partitions: int, rounds: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
+def _rows(partitions: int, facts: int, network: str, chosen: Mapping[str, Fault]) -> list[Row]:
     rows: list[Row] = []
     with town(3, network) as made:
         make_topic(made, TOPIC, partitions, 3)
         make_topic(made, JOBS, 3, 3)
         make_topic(made, f"{TOPIC}-transactions", partitions, 3)
-        facts = FACTS if partitions >= OFFSETS_AT_ONCE else 0  # with few, it would take hours to make them
         _make_facts(made, facts)
         for name, fault in chosen.items():
             gaps: dict[str, list[float]] = {}
             calm: dict[str, float] = {}
-            for _ in range(rounds):
+            loads: list[float] = []
+            title = f"{name}, {partitions} partitions, {facts:,} facts"
+            for _ in range(ROUNDS):
                 for wanted in TOGETHER:
                     _measure(made, fault, partitions, wanted, gaps, calm)
+                    loads.append(os.getloadavg()[0])
             for user, found in gaps.items():
-                rows += _shown(f"{name}, {partitions} partitions, {facts:,} facts: {user}", found, calm[user], fault)
+                rows += _shown(f"{title}: {user}", found, calm[user], fault)
+            rows.append(row(f"{title}: load of the machine, mean", statistics.mean(loads), "processes"))
     return rows
 
 
@@ -184,6 +197,7 @@ def _measure(
             before = [at for at in times if since - BEFORE_S < at < since]
             if len(before) > 1:  # a group also reads what was written earlier to partitions that nobody writes to now
                 gaps.setdefault(name, []).append(longest_gap(times, since, until))
+                print(f"  {name}: {gaps[name][-1]:.3f} s", flush=True)  # it is long until all is measured
                 calm[name] = max(calm.get(name, 0.0), *(after - at for at, after in pairwise(before)), 0.0)
     wait_healed(made)
 
@@ -203,6 +217,7 @@ def longest_gap(times: Sequence[float], since: float, until: float) -> float:
 def _users(made: Town, victim: Node, mine: Sequence[int], wanted: Sequence[str]) -> dict[str, Noted]:
     servers = bootstrap(made)
     others = [node.url for node in made.nodes if node is not victim]
+    java_log = victim.folder.parent / "java.log"
     makers: dict[str, Callable[[], Noted]] = {
         PUBLISHES: lambda: Librdkafka(servers, TOPIC, mine),
         OURS: lambda: OurProducer(servers, TOPIC, mine),
@@ -211,10 +226,12 @@ def _users(made: Town, victim: Node, mine: Sequence[int], wanted: Sequence[str])
         TRANSACTIONS: lambda: Transactions(servers, TOPIC, mine),
         WORKER: lambda: OurWorker(servers, JOBS),
         SQS: lambda: Sqs([node.url for node in made.nodes]),
-        JAVA: lambda: Java(servers, TOPIC, mine, victim.folder.parent / "java.log"),
+        JAVA_PRODUCER: lambda: Java(("producer",), servers, TOPIC, mine, java_log),
+        JAVA_TRANSACTIONS: lambda: Java(("transactions",), servers, TOPIC, mine, java_log),
+        JAVA_READERS: lambda: JavaReaders(servers, TOPIC, mine, java_log),
     }
-    if JAVA in wanted and not _has_java():
-        return {}
+    if not _has_java():
+        wanted = [each for each in wanted if each not in JAVA]
     return {name: makers[name]() for name in wanted if not USERS or any(each in name for each in USERS)}
 
 
@@ -230,9 +247,13 @@ def _has_java() -> bool:
 
 def _make_facts(made: Town, count: int) -> None:
     """Committed offsets of many groups, which lie in the ledgers of all coordinators."""
+    admin = AdminClient({"bootstrap.servers": bootstrap(made), "log_level": 0})
+    places = [ck.TopicPartition(TOPIC, one, 0) for one in range(OFFSETS_AT_ONCE)]
+    under_way: deque[Future[object]] = deque()
     for number in range(0, count, OFFSETS_AT_ONCE):
-        settings = {"bootstrap.servers": bootstrap(made), "group.id": f"facts-{number}", "log_level": 0}
-        consumer = ck.Consumer(settings)
-        each = [ck.TopicPartition(TOPIC, one, 0) for one in range(OFFSETS_AT_ONCE)]
-        consumer.commit(offsets=each, asynchronous=False)
-        consumer.close()
+        wanted = ck.ConsumerGroupTopicPartitions(f"facts-{number}", places)
+        under_way += admin.alter_consumer_group_offsets([wanted], request_timeout=COMMIT_S_MAX).values()
+        if len(under_way) >= COMMITS_AT_ONCE:
+            under_way.popleft().result()
+    for commit in under_way:
+        commit.result()

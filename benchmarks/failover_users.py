@@ -33,6 +33,8 @@ ANSWER_S_MAX = 1.0
 LIBRDKAFKA: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(ANSWER_S_MAX * 1000)}
 JAVA = dict.fromkeys(("request.timeout.ms", "socket.connection.setup.timeout.ms"), int(ANSWER_S_MAX * 1000))
 JAVA_START_S_MAX = 60.0
+JAVA_ANSWERS = ("sent", "committed", "aborted", "read")
+"""One of five transactions is aborted, as it was asked for."""
 GROUP = "failover"
 SQS_QUEUE = "failover-sqs"
 
@@ -178,25 +180,24 @@ class Sqs(Noted):
 
 
 class Java(Noted):
-    """Kafka's own clients, in one Java process, which tells when each was answered."""
+    """Some of Kafka's own clients, in one Java process, which tells when each was answered."""
 
-    USERS = ("producer", "transactions", "classic", "consumer", "share")
-
-    def __init__(self, servers: str, topic: str, partitions: Sequence[int], errors: Path) -> None:
+    def __init__(self, users: Sequence[str], servers: str, topic: str, partitions: Sequence[int], errors: Path) -> None:
         super().__init__()
+        self._users = users
         self._given = (servers.split(","), topic, partitions, errors)
-        self._of: dict[str, Noted] = {user: Noted() for user in self.USERS}
+        self._of: dict[str, Noted] = {user: Noted() for user in users}
         self._topic = topic
 
     def begin(self) -> None:
         every_ms = int(EVERY_S * 1000)
-        self._java = JavaUsers(self.USERS, *self._given, heard=self._heard, every_ms=every_ms, settings=JAVA)
+        self._java = JavaUsers(self._users, *self._given, heard=self._heard, every_ms=every_ms, settings=JAVA)
         give_up_s = time.monotonic() + JAVA_START_S_MAX  # Java needs long until it begins
         while not all(each.times for each in self._of.values()) and time.monotonic() < give_up_s:
             self.pause()
 
     def _heard(self, told: Told) -> None:
-        if told.event in ("sent", "committed", "read") and told.topic.startswith(self._topic):
+        if told.event in JAVA_ANSWERS and told.topic.startswith(self._topic):
             about = told.partition if told.topic == self._topic else 0
             self._of[told.user].times.setdefault(about, []).append(told.at_s)
 
@@ -204,7 +205,19 @@ class Java(Noted):
         self._java.end()
 
     def rows(self, name: str) -> Mapping[str, Noted]:
-        return {f"{name} {user}": noted for user, noted in self._of.items()}
+        return {name: self._of[self._users[0]]}
+
+
+class JavaReaders(Java):
+    """Groups of all three kinds. They read what the producer beside them publishes."""
+
+    READERS = ("classic", "consumer", "share")
+
+    def __init__(self, servers: str, topic: str, partitions: Sequence[int], errors: Path) -> None:
+        super().__init__((*self.READERS, "producer"), servers, topic, partitions, errors)
+
+    def rows(self, name: str) -> Mapping[str, Noted]:
+        return {f"{name}: {user}": self._of[user] for user in self.READERS}
 
 
 class Asynchronous(Noted):

@@ -5,6 +5,7 @@ from goqueue.broker.cluster_watch import ClusterWatch
 from goqueue.broker.dead_letters.identities import LetterProducers
 from goqueue.broker.dead_letters.moves import Moves
 from goqueue.broker.dead_letters.redrive import DeadLetters
+from goqueue.broker.dead_letters.way_back import WayBack
 from goqueue.broker.dead_letters.writing import DeadLetterWriter
 from goqueue.broker.durable import Durable
 from goqueue.broker.groups.lag import Lag
@@ -146,9 +147,11 @@ class Assembly:
         queues, topics, clock, journeys = self._state.queues, self._state.topics, self._clock, self._journeys
         letters = DeadLetters(queues, topics, sender, clock, journeys)
         writer = DeadLetterWriter(queues, topics, publisher, clock, journeys)
-        writer.appends = self._appends
-        if writer.appends is not None:
-            writer.producers = LetterProducers(self._state.transactions.ids)
+        writer.appends = appends = self._appends
+        if appends is not None:
+            ids = self._state.transactions.ids
+            writer.producers = LetterProducers(ids)
+            letters.way_back = lambda: WayBack(sender, appends, ids, topics, clock).send
         return letters, writer
 
     def _watched(self, replicas: Replicas, publisher: Publisher) -> tuple[Health, Sources]:

@@ -197,8 +197,9 @@ async def keep_warning(open_to_others: list[Exposed]) -> None:
 
 
 def freeze_start() -> None:
-    """What was imported, recovered and opened lives as long as the process: no collection need look at it again."""
-    gc.collect()
+    """What was imported, recovered and opened lives as long as the process: no collection need look at it again. Nor
+    now: a node of a cluster takes part already, and a look at millions of facts would hold up its loop, by which a busy
+    one loses its session."""
     gc.freeze()
 
 

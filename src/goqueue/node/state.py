@@ -69,6 +69,7 @@ from goqueue.runtime.coordinators import AllCoordinators, Coordinators
 from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.keeping import Keeping, Kept
 from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.slices import Slices
 from goqueue.storage.known_shards import missing_shards, note_shards
 from goqueue.storage.starts import count_start
 from goqueue.telemetry.journeys import Journeys
@@ -101,7 +102,7 @@ class State:
         self._clock = clock
         self._dice = dice
         self._aside = aside
-        self._freeing = Freeing(clock.call_soon)
+        self._freeing, self._slices = Freeing(clock.call_soon), Slices(clock.call_soon)
         self._meters = meters
         self._cluster = cluster = None if peering is None else peering.controller
         self.coordinators = AllCoordinators()
@@ -271,7 +272,7 @@ class State:
         asking, kind = self.asking, kept.kind
         opened = self.coordinators.add(Coordinators[int, M](kind))
         opened.elsewhere = lambda number: RemoteCoordinator(asking, kind, Where(f"{LEDGER_PREFIX}{kind}", number))
-        self._shards[kind] = Keeping(kept, self._clock, self._aside, self._freeing)
+        self._shards[kind] = Keeping(kept, self._clock, self._aside, self._freeing, self._slices)
         self.roles.serve_shards(kind, opened)
         return opened
 
@@ -288,7 +289,9 @@ class State:
             kept = Kept[Key, Deliveries](
                 DELIVERIES, lambda key, replica: self._make_deliveries(), DELIVERY_FACTS, is_steady=False
             )
-            keeping = self._companions[DELIVERIES] = Keeping(kept, self._clock, self._aside, self._freeing)
+            keeping = self._companions[DELIVERIES] = Keeping(
+                kept, self._clock, self._aside, self._freeing, self._slices
+            )
 
             def open_led(topic: Topic, partition: int) -> Coordinator[Deliveries]:
                 replica = self._delivery_replica(topic, partition)
@@ -340,7 +343,11 @@ class State:
             return Delays("" if topic is None else topic.name, *key)
 
         keeping = Keeping(
-            Kept[Key, Delays](DELAYS, make_machine, DELAY_FACTS, is_steady=False), self._clock, self._aside
+            Kept[Key, Delays](DELAYS, make_machine, DELAY_FACTS, is_steady=False),
+            self._clock,
+            self._aside,
+            self._freeing,
+            self._slices,
         )
         self._companions[DELAYS] = keeping
 

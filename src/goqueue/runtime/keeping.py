@@ -13,6 +13,7 @@ from goqueue.runtime.clock import Clock, SteadyClock
 from goqueue.runtime.coordinator import Coordinator
 from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.ledger import Ledger
+from goqueue.runtime.slices import Slices
 from goqueue.runtime.standby import Standby
 from goqueue.telemetry.logs import get_logger
 
@@ -42,11 +43,19 @@ class Kept(NamedTuple, Generic[K, M]):
 class Keeping(Generic[K, M]):
     """Invariant: for each ledger here there is a coordinator, or a standby, or neither yet; never both."""
 
-    def __init__(self, kept: Kept[K, M], clock: Clock, aside: Aside, freeing: Freeing | None = None) -> None:
+    def __init__(
+        self,
+        kept: Kept[K, M],
+        clock: Clock,
+        aside: Aside,
+        freeing: Freeing | None = None,
+        slices: Slices | None = None,
+    ) -> None:
         self.kept = kept
         self._clock = clock
         self._aside = aside
         self._freeing = freeing or Freeing(clock.call_soon)
+        self._slices = slices or Slices(clock.call_soon)
         self.standbys: dict[K, Standby[M]] = {}
         self._followed: dict[K, Replica] = {}
         """Of each standby its log: another one, if the copy was placed here anew."""
@@ -67,7 +76,8 @@ class Keeping(Generic[K, M]):
             self._followed[key] = replica
             make = partial(self.kept.make_machine, key, replica)
             ledger = self._ledger(replica)
-            self.standbys[key] = Standby(self._name(key), make, replica, ledger, self._clock, self._freeing)
+            about = self._name(key), make, replica, ledger, self._clock
+            self.standbys[key] = Standby(*about, self._freeing, self._slices)
 
     def open(self, key: K, replica: Replica, name: str = "") -> Coordinator[M]:
         """It is not loaded by this."""

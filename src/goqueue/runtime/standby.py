@@ -12,6 +12,7 @@ from goqueue.replica.replica import Replica
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.freeing import Freeing
 from goqueue.runtime.ledger import Ledger, Reading
+from goqueue.runtime.slices import Slices
 from goqueue.telemetry.logs import get_logger
 
 RETRY_MS = 1000
@@ -39,7 +40,7 @@ _DONE = object()
 
 class Standby(Generic[M]):
     """Invariant: its machine knows nothing that is not committed, and nothing that its log has lost.
-    Invariant: one slice of work per turn of the loop.
+    Invariant: one slice of work per turn of the loop, of all standbys of the node together.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Standby(Generic[M]):
         ledger: Ledger,
         clock: Clock,
         freeing: Freeing | None = None,
+        slices: Slices | None = None,
     ) -> None:
         self.name = name
         self.ledger = ledger
@@ -57,6 +59,7 @@ class Standby(Generic[M]):
         self._replica = replica
         self._clock = clock
         self._freeing = freeing or Freeing(clock.call_soon)
+        self._slices = slices or Slices(clock.call_soon)
         self._machine = make_machine()
         self._reading = Reading(replica.high_watermark)
         self._work: Iterator[None] | None = None
@@ -127,7 +130,7 @@ class Standby(Generic[M]):
         def ready(slices: Iterator[None]) -> None:
             if build == self._builds and not self._is_over:
                 self._work = slices
-                self._clock.call_soon(lambda: self._turn(build))
+                self._slices.later(lambda: self._turn(build))
 
         self.ledger.abandon_snapshot()
         self.ledger.replay_in_slices(self._machine, self._clock.now_ms(), ready, self._reading)
@@ -148,7 +151,7 @@ class Standby(Generic[M]):
             self._reading.until = self._replica.high_watermark
             self._work = self.ledger.read_on(self._machine, self._reading)
             build = self._builds
-            self._clock.call_soon(lambda: self._turn(build))
+            self._slices.later(lambda: self._turn(build))
 
     def _turn(self, build: int) -> None:
         if self._is_over or build != self._builds or self._work is None:
@@ -161,7 +164,7 @@ class Standby(Generic[M]):
             return
         clear_gathered(self._machine)
         if not is_done:
-            self._clock.call_soon(lambda: self._turn(build))
+            self._slices.later(lambda: self._turn(build))
             return
         assert self._reading.position <= self._replica.high_watermark, (self.name, self._reading.position)
         self._work, self._is_built = None, True

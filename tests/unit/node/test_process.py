@@ -40,10 +40,18 @@ def test_a_signal_is_noted_at_once_and_told_to_the_loop_when_that_has_its_turn(
 def test_what_the_start_made_is_not_looked_at_by_collections() -> None:
     before = gc.get_freeze_count()
     made = [[number] for number in range(1000)]
+    collections: list[str] = []
+
+    def note(phase: str, _about: object) -> None:
+        collections.append(phase)
+
+    gc.callbacks.append(note)
     try:
         freeze_start()
         assert gc.get_freeze_count() >= before + len(made)
+        assert collections == []  # nor is it looked at now, while the node takes part in its cluster already
     finally:
+        gc.callbacks.remove(note)
         gc.unfreeze()
 
 

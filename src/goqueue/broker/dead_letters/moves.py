@@ -105,6 +105,7 @@ class _Moving:
         self._move = move
         self._group_id = group_id
         self._places = places
+        self._back = moves.letters.way_back()
 
     def go_on(self) -> None:
         move = self._move
@@ -159,7 +160,7 @@ class _Moving:
                 self._fail(error)
             self._settle(place, done, How.ACK, lambda: self._send(others, sent_before + len(done)))
 
-        self._moves.letters.send_back(letters, sent)
+        self._moves.letters.send_back(self._back, letters, sent)
 
     def _target(self, letter: DecodedRecord) -> str:
         return self._move.to or self._moves.letters.origin(self._move.source, letter)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from goqueue.broker.dead_letters.letters import InRanges, is_from, number_in, topic_in
+from goqueue.broker.dead_letters.way_back import Back
 from goqueue.broker.dead_letters.writing import dead_letters_of
 from goqueue.broker.publishing.send import Sender
 from goqueue.broker.queues.queues import Queues
@@ -44,11 +45,12 @@ class DeadLetters:
     def __init__(self, queues: Queues, topics: Topics, sender: Sender, clock: Clock, journeys: Journeys) -> None:
         self._queues = queues
         self._topics = topics
-        self._sender = sender
         self.clock = clock
         self._jobs: dict[str, RedriveJob] = {}
         """The last one of each topic. Of two at once both would send the same letters."""
         self.journeys = journeys
+        self.way_back: Callable[[], Back] = lambda: sender.send
+        """By which one redrive, or one move, sends what it sends. In a cluster: see `WayBack`."""
 
     def look(
         self,
@@ -152,7 +154,7 @@ class DeadLetters:
         self, request: RedriveRequest, on_done: Callable[[RedriveReport | GoQueueError], None]
     ) -> RedriveJob | None:
         """In the order in which they died, partition by partition, so that the order of every key is kept."""
-        job = RedriveJob(request, self.clock.now_ms())
+        job, back = RedriveJob(request, self.clock.now_ms()), self.way_back()
         partitions = iter(self._partitions(request.topic))
         if not request.is_dry_run:
             last = self._jobs.pop(request.topic, None)
@@ -168,7 +170,7 @@ class DeadLetters:
                 job.error, job.ended_ms = error, self.clock.now_ms()
                 on_done(error or job.report)
             else:
-                _Redrive(self, job, partition, again).go_on()
+                _Redrive(self, job, back, partition, again).go_on()
 
         Again(next_partition)()
         return job
@@ -183,7 +185,9 @@ class DeadLetters:
             del self._jobs[topic]
         self._jobs[job.request.topic] = job
 
-    def send_back(self, letters: Sequence[tuple[str, DecodedRecord]], on_sent: Callable[[list[Sent]], None]) -> None:
+    def send_back(
+        self, back: Back, letters: Sequence[tuple[str, DecodedRecord]], on_sent: Callable[[list[Sent]], None]
+    ) -> None:
         """Each to the topic that it comes with; those that follow each other to the same one together."""
         sent: list[Sent] = []
         runs = [(topic, [each for _, each in run]) for topic, run in groupby(letters, lambda letter: letter[0])]
@@ -198,7 +202,7 @@ class DeadLetters:
                 self.clock.call_soon(again)
 
             topic, run = runs.pop(0)
-            self._sender.send(topic, [self.message_back(topic, each) for each in run], done)
+            back(topic, [self.message_back(topic, each) for each in run], done)
 
         Again(next_run)()
 
@@ -272,11 +276,13 @@ class _Redrive:
         self,
         letters: DeadLetters,
         job: RedriveJob,
+        back: Back,
         partition: int,
         on_done: Callable[[GoQueueError | None], None],
     ) -> None:
         self._letters = letters
         self._job = job
+        self._back = back
         self._request = job.request
         self._place = Place(GROUP, letters.name_of(job.request.topic), partition)
         self._report = job.report
@@ -347,7 +353,7 @@ class _Redrive:
             self._letters.clock.call_soon(self.go_on)
             return
         to = self._request.to or self._request.topic
-        self._letters.send_back([(to, each) for each in records], lambda sent: self._sent(records, sent))
+        self._letters.send_back(self._back, [(to, each) for each in records], lambda sent: self._sent(records, sent))
 
     def _sent(self, records: list[DecodedRecord], sent: list[Sent]) -> None:
         done = [record.offset for record, one in zip(records, sent, strict=True) if one.error is None]

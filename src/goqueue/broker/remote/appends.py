@@ -22,6 +22,7 @@ events = get_logger("broker")
 
 OnAppended = Callable[[int | GoQueueError], None]
 """The offset of its first record. NotReached: it was not done. Indeterminate: it may have been."""
+OnPlaced = Callable[[Placed | GoQueueError], None]
 
 
 class Waited:
@@ -64,8 +65,10 @@ class RemoteAppends:
         """Of a batch there."""
         return self._topics.image.topics[topic].options(self._topics.defaults).max_message_bytes + 1
 
-    def append(self, topic: str, partition: int, batch: bytes | bytearray, on_appended: OnAppended) -> None:
-        """It is not done twice: who is told Indeterminate decides."""
+    def append(
+        self, topic: str, partition: int, batch: bytes | bytearray, on_appended: OnAppended, *, is_own: bool = True
+    ) -> None:
+        """It is not done twice: who is told Indeterminate decides. `is_own`: no quota of a tenant keeps it out."""
         known = self._topics.image.topics.get(topic)
         if known is None:
             on_appended(Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}"))
@@ -78,7 +81,7 @@ class RemoteAppends:
 
         self._asking.ask(
             Where(topic, partition),
-            lambda epoch, left_ms: Append(topic_id, partition, epoch, data, left_ms),
+            lambda epoch, left_ms: Append(topic_id, partition, epoch, data, left_ms, is_own),
             answered,
             timeout_ms=TIMEOUT_MS,
         )
@@ -89,32 +92,52 @@ class RemoteAppends:
         self.append(topic, partition, batch, waited.end)
         return waited, Placed(-1, 0, -1)
 
+    def append_anywhere(self, topic: str, partition: int, batch: bytes, on_appended: OnAppended) -> None:
+        """On this node or another, as a message of a client: quotas of its tenant count."""
+        if self.is_elsewhere(topic, partition):
+            self.append(topic, partition, batch, on_appended, is_own=False)
+            return
+
+        def placed(result: Placed | GoQueueError) -> None:
+            on_appended(result if isinstance(result, GoQueueError) else result.base_offset)
+
+        self._publish(topic, partition, batch, TIMEOUT_MS, placed, is_own=False)
+
     # -- being asked
 
     def _append(self, request: Append, on_answer: OnAnswer) -> None:
         topic = self._topics.image.by_id(request.topic_id)
         if topic is None or not self._topics.leads(topic.name, request.partition):
             raise Elsewhere(f"{request.topic_id.hex()}/{request.partition}")
+
+        def placed(result: Placed | GoQueueError) -> None:
+            if isinstance(result, GoQueueError):
+                on_answer(result)  # type: ignore[arg-type]  # told as an error
+            else:
+                on_answer(Answered(0, encode(Appended(result.base_offset, result.append_time))))
+
+        self._publish(topic.name, request.partition, request.batch, request.left_ms, placed, is_own=request.is_own)
+
+    def _publish(
+        self, topic: str, partition: int, batch: bytes, left_ms: int, on_placed: OnPlaced, *, is_own: bool
+    ) -> None:
+        """Here, and wait until it is acknowledged."""
         publisher = self._publisher
 
         def published(result: tuple[Acknowledger, Placed] | Exception) -> None:
             if isinstance(result, GoQueueError):
-                on_answer(result)  # type: ignore[arg-type]  # told as an error
+                on_placed(result)
             elif isinstance(result, Exception):
-                events.error("append for another node failed", topic=topic.name, exc_info=result)
-                on_answer(Indeterminate("a fault of the node"))  # type: ignore[arg-type]
+                events.error("append failed", topic=topic, exc_info=result)
+                on_placed(Indeterminate("a fault of the node"))
             else:
                 wait(*result)
 
         def wait(acknowledger: Acknowledger, placed: Placed) -> None:
             def ended(code: Code) -> None:
-                if code is Code.NONE:
-                    on_answer(Answered(0, encode(Appended(placed.base_offset, placed.append_time))))
-                else:
-                    on_answer(Indeterminate(f"not acknowledged: {code.name}"))  # type: ignore[arg-type]
+                on_placed(placed if code is Code.NONE else Indeterminate(f"not acknowledged: {code.name}"))
 
-            publisher.acknowledgements.wait(acknowledger, placed.next_offset, request.left_ms, ended)
+            publisher.acknowledgements.wait(acknowledger, placed.next_offset, left_ms, ended)
 
-        data = memoryview(bytearray(request.batch))
-        steps: Any = publisher.told_steps(topic.name, request.partition, data, is_own=True)
+        steps: Any = publisher.told_steps(topic, partition, memoryview(bytearray(batch)), is_own=is_own)
         publisher.turns.run(steps, published)

@@ -71,6 +71,8 @@ class Append(msgspec.Struct, frozen=True, tag="append"):
     epoch: int
     batch: bytes
     left_ms: int
+    is_own: bool = True
+    """The broker itself has to put it there: no quota of a tenant keeps it out."""
 
 
 class Ends(msgspec.Struct, frozen=True, tag="ends"):
