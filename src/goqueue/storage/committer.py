@@ -252,9 +252,12 @@ class Committer:
         except Exception as fault:  # noqa: BLE001  a fault of one log is its own
             log.poison("note a sync", fault)
 
+    def _may_be_together(self, log: Log, due_ms: int) -> bool:
+        return due_ms <= self._now_ms() and log.disk.syncs_together
+
     def _collect_due(self) -> None:
         for queue in self._due_ms.values():
-            if len(queue) >= TOGETHER_MIN and next(iter(queue.values())) <= self._now_ms():
+            if len(queue) >= TOGETHER_MIN and self._may_be_together(*next(iter(queue.items()))):
                 # One sync of all costs less than of those that are due; the others are early, and next time with them.
                 self._together.update(dict.fromkeys(queue))
                 queue.clear()

@@ -87,6 +87,10 @@ class Disk(Protocol):
     def sync_directory(self, path: str) -> None:
         """Return when the names in this directory are durable: what was created, renamed or removed in it."""
 
+    @property
+    def syncs_together(self) -> bool:
+        """Whether `sync_together` can be done here."""
+
     def sync_together(self, files: Sequence[File]) -> None:
         """As `File.sync` of each, for much less where there are many; it may wait for what others have written, too.
         OSError: it cannot be done so, or nobody knows of which. Sync each to learn that: a file whose bytes were lost

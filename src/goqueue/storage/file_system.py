@@ -6,8 +6,11 @@ import os
 import re
 from pathlib import Path
 
-TELLS_LOSSES = (5, 8)
-"""Linux: since then `syncfs` says that something could not be written."""
+LINUX = (5, 8)
+"""Since then `syncfs` says that something could not be written."""
+TELL_LOSSES = frozenset({"ext4", "xfs"})
+"""Of these it is known. overlayfs, for one, does not pass on what the file system below it says."""
+MOUNTS = Path("/proc/self/mountinfo")
 
 
 class FileSystem:
@@ -17,11 +20,16 @@ class FileSystem:
     def __init__(self, directory: Path) -> None:
         self._fd = -1
         self._directory = directory
-        self._sync = _syncfs()
+        self._sync = _syncfs() if kind_of(directory) in TELL_LOSSES else None
+
+    @property
+    def tells_losses(self) -> bool:
+        """Whether it can be synced as one."""
+        return self._sync is not None
 
     def sync(self) -> None:
         if self._sync is None:
-            raise OSError(errno.ENOTSUP, "this system cannot sync a file system, or does not tell of losses")
+            raise OSError(errno.ENOTSUP, "this file system cannot be synced as one, or does not tell of losses")
         if self._fd < 0:
             self._fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             raise OSError(errno.EAGAIN, "what was lost before is not known")
@@ -34,9 +42,20 @@ class FileSystem:
             os.close(self._fd)
 
 
+def kind_of(directory: Path) -> str:
+    """Empty: not known."""
+    number = directory.stat().st_dev
+    place = f"{os.major(number)}:{os.minor(number)}"
+    try:
+        mounts = [line.split() for line in MOUNTS.read_text("utf-8", "replace").splitlines()]
+    except OSError:
+        return ""
+    return next((mount[mount.index("-") + 1] for mount in mounts if mount[2] == place and "-" in mount), "")
+
+
 def _syncfs() -> "ctypes._NamedFuncPointer | None":
     version = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    if os.uname().sysname != "Linux" or version is None or tuple(map(int, version.groups())) < TELLS_LOSSES:
+    if os.uname().sysname != "Linux" or version is None or tuple(map(int, version.groups())) < LINUX:
         return None
     found: ctypes._NamedFuncPointer | None = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     return found

@@ -224,10 +224,18 @@ class RealDisk:
     def sync_directory(self, path: str) -> None:
         _sync_directory(self._resolve(path, may_be_root=True))
 
+    @property
+    def syncs_together(self) -> bool:
+        return self._its_file_system().tells_losses
+
     def sync_together(self, files: Sequence[File]) -> None:  # noqa: ARG002  the file system has them all
+        self._its_file_system().sync()
+
+    def _its_file_system(self) -> FileSystem:
+        """Looked for when it is first wanted: the directory need not be there before."""
         if self._file_system is None:
             self._file_system = FileSystem(self._root)
-        self._file_system.sync()
+        return self._file_system
 
     def free_bytes(self) -> int:
         room = os.statvfs(self._root)

@@ -257,6 +257,10 @@ class MemoryDisk:
             self._drive.tree.names(node, path)
             self._drive.sync("sync_directory", node, path)
 
+    @property
+    def syncs_together(self) -> bool:
+        return True
+
     def sync_together(self, files: Sequence[File]) -> None:
         """As a kernel tells of lost bytes: not of whose, and again to whoever syncs that file itself."""
         if self._drive.faults.may_strike("sync"):

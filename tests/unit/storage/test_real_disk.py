@@ -345,14 +345,39 @@ def test_a_file_system_without_locks_is_an_error_and_not_a_conflict(
     assert caught.value.errno == errno.ENOLCK
 
 
+@pytest.fixture
+def _of_a_known_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests may run on any."""
+    monkeypatch.setattr("goqueue.storage.file_system.kind_of", lambda directory: "ext4")
+
+
+@pytest.mark.usefixtures("_of_a_known_kind")
 def test_a_file_system_is_synced_as_a_whole_but_for_the_first_time(disk: RealDisk, large_file: RealFile) -> None:
     """What was lost before the first time would not be told."""
+    assert disk.syncs_together
     with pytest.raises(OSError, match="lost before"):
         disk.sync_together([large_file])
     disk.sync_together([large_file])
     assert large_file.read(0, 9) == CONTENT[:9]
 
 
+def test_a_file_system_that_may_keep_losses_to_itself_is_not_synced_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    line = "22 1 {}:{} / /data rw,relatime shared:1 - {} /dev/vda rw\n"
+    monkeypatch.setattr("goqueue.storage.file_system.MOUNTS", mounts)
+    for kind, is_taken in (("overlay", False), ("ext4", True), ("nfs4", False), ("xfs", True)):
+        mounts.write_text(line.format(os.major(number), os.minor(number), kind))
+        assert RealDisk(tmp_path).syncs_together == is_taken, kind
+    mounts.write_text(line.format(0, 0, "ext4"))
+    assert not RealDisk(tmp_path).syncs_together
+    mounts.unlink()
+    assert not RealDisk(tmp_path).syncs_together
+
+
+@pytest.mark.usefixtures("_of_a_known_kind")
 def test_a_disk_that_is_gone_leaves_no_descriptor(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     with pytest.raises(OSError, match="lost before"):
