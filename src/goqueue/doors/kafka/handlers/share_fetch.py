@@ -112,10 +112,11 @@ def _enter(request: Request) -> ShareSession:
 def _check_ends(request: Request, epoch: int) -> None:
     """What opens a session, or closes it. What comes between names one that is known."""
     message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
-    check_group_id(message.group_id or "")
+    group_id = message.group_id or ""
+    check_group_id(group_id)
     check_member_id(message.member_id or "")
-    if epoch == OPEN_EPOCH and request.broker.groups.is_stream(message.group_id):
-        raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {message.group_id!r} is not a share group")
+    if epoch == OPEN_EPOCH and request.broker.groups.is_stream(group_id):
+        raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {group_id!r} is not a share group")
     if isinstance(message, wire.ShareFetchRequest):
         if epoch == OPEN_EPOCH and any(
             one.acknowledgement_batches for topic in message.topics for one in topic.partitions
