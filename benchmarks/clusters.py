@@ -78,7 +78,8 @@ def _behind(made: Town) -> list[str]:
 
 
 def state_of(made: Town) -> dict[str, int] | None:
-    return _asked(made, "/cluster")
+    state: dict[str, int] | None = _asked(made, "/cluster")
+    return state
 
 
 def leaders(made: Town, topic: str) -> dict[int, int]:

@@ -48,7 +48,7 @@ class LossyAppends:
         on_appended(Indeterminate("the answer was lost") if what else base_offset)
 
 
-def dead_node(*values: bytes, lost: tuple[str, ...] = (), **options: str) -> tuple[QueueNode, LossyAppends]:
+def dead_node(*values: bytes, lost: tuple[str, ...] = (), **options: Any) -> tuple[QueueNode, LossyAppends]:
     node = queue_node(**options)
     appends, broker = LossyAppends(node, *lost), node.broker
     way: Any = appends
