@@ -107,7 +107,7 @@ TOPICS = (
         "topic compact",
         "compact a topic now: of every key only the last message stays",
         ASKS,
-        (_NAME, flag("--dry-run", help="only count what would go")),
+        (_NAME._replace(fields=("topic",)), flag("--dry-run", help="only count what would go")),
         about="A node does this by itself when it is worth it. The option cleanup.policy must say compact.",
         examples=("goqueue topic compact orders --dry-run",),
         asks=Asks(
