@@ -11,12 +11,12 @@ An order is acknowledged when it is on disk. Sent again with the same `Idempoten
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Header, HTTPException
 from pydantic import BaseModel, Field
 
-from goqueue.client import Admin, HttpRefused, Producer
+from goqueue.client import Admin, HttpRefused
 
 TOPIC = "shop-orders"
 DAY_MS = 86_400_000
@@ -32,30 +32,31 @@ class Taken(BaseModel):
     offset: int
 
 
-def shop(kafka: str = "127.0.0.1:9092", http: str = "http://127.0.0.1:8080") -> FastAPI:
-    clients: dict[str, Any] = {}
+def shop(server: str = "http://127.0.0.1:8080") -> FastAPI:
+    queue = Admin(server)
 
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
-        async with Producer(kafka) as producer, Admin(http) as admin:
-            if TOPIC not in await admin.topics():
-                await admin.create_topic(TOPIC, partitions=3, **{"dedup.ms": DAY_MS})
-            clients.update(producer=producer, admin=admin)
+        async with queue:
+            if TOPIC not in await queue.topics():
+                await queue.create_topic(TOPIC, partitions=3, dedup_ms=DAY_MS)
             yield
 
     app = FastAPI(title="A shop", lifespan=life)
 
     @app.post("/orders", status_code=202)
     async def take(order: Order, idempotency_key: Annotated[str | None, Header()] = None) -> Taken:
-        headers = {"gq-dedup-id": idempotency_key.encode()} if idempotency_key else {}
-        value = order.model_dump_json().encode()
-        sent = await clients["producer"].send(TOPIC, value, key=order.customer.encode(), headers=headers)
+        headers = {"gq-dedup-id": idempotency_key} if idempotency_key else {}
+        message = {"value": order.model_dump_json(), "key": order.customer, "headers": headers}
+        (sent,) = await queue.publish(TOPIC, [message])
+        if sent.offset < 0:
+            raise HTTPException(503, str(sent.error))
         return Taken(partition=sent.partition, offset=sent.offset)
 
     @app.get("/orders/{partition}/{offset}")
     async def where(partition: int, offset: int) -> dict[str, str]:
         try:
-            told = await clients["admin"].why(TOPIC, partition, offset)
+            told = await queue.why(TOPIC, partition, offset)
         except HttpRefused as error:
             raise HTTPException(404 if error.status in (400, 404) else 503, str(error)) from error
         return {"state": told.state, "answer": told.answer}

@@ -189,6 +189,32 @@ def test_a_hidden_page_asks_nothing(browser: Chromium, own: Node) -> None:
         assert page.page.run("return asked")
 
 
+def spent_ns(node: Node) -> int:
+    """CPU of the node so far, as the kernel counts it."""
+    return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{node.pid}/task").glob("*/schedstat"))
+
+
+def test_fifty_pages_cost_little_more_than_their_requests(own: Node) -> None:
+    """A page asks once a second. All of them are told of one reading, so an answer costs as much as a bare request,
+    and as much again."""
+    with http_of(own) as http:
+        for number in range(100):
+            publish(http, f"busy-{number}", {"value": "x"})
+        cursors = dict.fromkeys(range(50), "")
+        begun = spent_ns(own)
+        for _ in range(6):
+            for page, since in cursors.items():
+                told = http.get("/console/reading", params={"since": since}).raise_for_status().json()
+                cursors[page] = ",".join(f"{node}:{each['cursor']}" for node, each in told["nodes"].items())
+        looked = spent_ns(own) - begun
+        for _ in range(300):
+            http.get("/livez").raise_for_status()
+        bare = spent_ns(own) - begun - looked
+        assert looked <= 4 * bare, (looked, bare)
+        for number in range(100):
+            http.delete(f"/topics/busy-{number}").raise_for_status()
+
+
 def test_no_page_asks_another_host(page: ConsolePage, own: Node) -> None:
     asked = page.page.run("return performance.getEntriesByType('resource').map((each) => each.name)")
     assert asked

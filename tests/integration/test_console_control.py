@@ -23,8 +23,8 @@ from tests.integration.test_console_work import make, receive, why
 pytestmark = needs_chromium
 WORKER = Path(__file__).parents[2] / "examples" / "workers" / "worker.py"
 FIRST = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
-SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "note", "type": "string", "default": ""}]}  # type: ignore[misc]
-BREAKING = {**FIRST, "fields": [*FIRST["fields"], {"name": "owner", "type": "string"}]}  # type: ignore[misc]
+SECOND = {**FIRST, "fields": [*FIRST["fields"], {"name": "note", "type": "string", "default": ""}]}
+BREAKING = {**FIRST, "fields": [*FIRST["fields"], {"name": "owner", "type": "string"}]}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ FLEET = Path(__file__).parents[2] / "examples" / "workers" / "fleet.py"
 
 
 def test_the_shop_takes_orders_once_and_tells_where_they_are(node: Node) -> None:
-    with TestClient(shop(node.address, node.url)) as client, http_of(node) as http:
+    with TestClient(shop(node.url)) as client, http_of(node) as http:
         order = {"customer": "ada", "items": ["apple", "pear"]}
         taken = client.post("/orders", json=order, headers={"Idempotency-Key": "first"})
         assert taken.status_code == 202

@@ -63,7 +63,7 @@ def _signature(name: str, value: Any) -> list[str]:
 
 
 def _parameter(each: inspect.Parameter) -> str:
-    stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+    stars = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
     of = "" if each.annotation is each.empty else f": {_type(each.annotation)}"
     default = "" if each.default is each.empty else f" = {each.default!r}"
     return f"{stars}{each.name}{of}{default}"

@@ -156,7 +156,7 @@ class Why:
         name = Lane(state.lane).name.lower() if state.matter is not Matter.SETTLED else ""
         answer = GroupAnswer(place.group_id, "queue", state.matter.value, "", name, state.attempts)
         if state.matter in _LEASED_NEXT and self._queues.is_paused(place):
-            words = f"paused: {self._pauser(place)} is paused, and nothing is delivered until it is resumed"
+            words = f"{self._pauser(place)} is paused: nothing is delivered until it is resumed"
             return answer._replace(state="paused", answer=words)
         match state.matter:
             case Matter.LEASED:

@@ -36,7 +36,7 @@ export function dead([chosen]) {
   }
 
   function look(each) {
-    detail.replaceChildren(el("section", { className: "card why dead" }, el("header", {}, el("h3", { textContent: each.partition + "/" + each.offset }),
+    detail.replaceChildren(el("section", { className: "card why dead" }, el("header", {}, el("h2", { textContent: each.partition + "/" + each.offset }),
       el("span", { className: "actions action" }, button("Discard", () => act("discard", { topic: source, partition: each.partition, offset: each.offset }, load), "danger"))),
     facts([["Key", each.key], ["Error", each.error], ["First delivered", each.first_delivered_at], ["Died", each.died_at], ...Object.entries(each.headers).map(([key, one]) => ["Header " + key, one ?? ""])]), value(each)));
     detail.scrollIntoView({ block: "nearest" });

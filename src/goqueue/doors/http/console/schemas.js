@@ -39,7 +39,7 @@ function versions(subject) {
   const node = el("div", {}, el("p", { className: "crumbs" }, link("Schemas", "schemas")), head(subject, about, el("span", { className: "actions" },
     button("New version", () => act("schema", { first: { subject, type: latest?.schemaType || "AVRO", schema: latest ? shown(latest) : "" } }, load), "primary action"),
     button("Compatibility", () => act("compatibility", { subject, level }, load), "action"))), checked, wrong,
-  card("Versions", same, el("div", { className: "two" }, el("div", {}, older, left), el("div", {}, newer, right))));
+  card("Versions", same, el("div", { className: "two diff" }, el("div", {}, older, left), el("div", {}, newer, right))));
 
   const shown = (each) => (each.schemaType === "PROTOBUF" ? each.schema : pretty(each.schema));
 
