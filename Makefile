@@ -19,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures release
+.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures docs release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,7 +94,10 @@ golden: .venv/.ready-dev  ## add what this version stores to tests/golden/stored
 	@$(BIN)/python -m tools.golden
 
 pictures: .venv/.ready-dev  ## take the pictures of the console in docs/ anew
-	@GOQUEUE_PICTURES=1 $(BIN)/python -m pytest -q tests/integration/test_console.py tests/integration/test_console_work.py
+	@GOQUEUE_PICTURES=1 $(BIN)/python -m pytest -q tests/integration/test_console.py tests/integration/test_console_work.py tests/integration/test_console_control.py
+
+docs: .venv/.ready-dev  ## build the documentation as a site in build/site, and check all its links
+	@$(BIN)/python -m tools.site
 
 release: .venv/.ready-dev  ## make a release: VERSION=0.2.0; commits, tags, builds dist/*.whl
 	@$(BIN)/python -m tools.release $(VERSION)

@@ -25,10 +25,12 @@ from goqueue.wire.grpc import (
     transaction_pb2,
 )
 from goqueue.wire.rest.operations.table import OPERATIONS
+from tools.error_codes import listed_codes
 
 API = Path(__file__).parents[1] / "api"
 DOCS = API.parent / "docs"
 LISTED = "## All operations\n"
+CODES = "## Error codes\n"
 RELEASED = API / "released"
 NAMES = ("openapi.json", "grpc.json")
 WORDS = ("description", "summary", "example", "examples", "tags")
@@ -82,10 +84,14 @@ def generate() -> dict[str, str]:
 
 
 def pages() -> dict[str, str]:
-    """Name and text of each page; of http.md all that comes before the list stays as it was written."""
-    written, heading, _ = (DOCS / "http.md").read_text("utf-8").partition(LISTED)
-    assert heading, f"docs/http.md has no {LISTED!r}"
-    return {"http.md": f"{written}{LISTED}{_listed()}", "cli.md": reference_page()}
+    """Name and text of each page; of http.md and limits.md all that comes before the list stays as it was written."""
+    listed = {"http.md": (LISTED, _listed), "limits.md": (CODES, listed_codes)}
+    made = {"cli.md": reference_page()}
+    for name, (heading, rest) in listed.items():
+        written, found, _ = (DOCS / name).read_text("utf-8").partition(heading)
+        assert found, f"docs/{name} has no {heading!r}"
+        made[name] = f"{written}{heading}{rest()}"
+    return made
 
 
 def _listed() -> str:

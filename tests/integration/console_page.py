@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ WIDTH, HEIGHT = 1120, 760
 NARROW = 360
 LOUD = "<img src=x onerror=globalThis.hacked=1><script>globalThis.hacked=1</script>"
 """What must be shown as it is written."""
+
+AXE = files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
+AXE_RUNS = """
+const rules = { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] };
+const told = await axe.run(document, rules);
+if (!told.passes.length) return ["axe has seen nothing"];
+return told.violations.flatMap((each) => each.nodes.map((node) => each.id + ": " + node.html.slice(0, 200)))
+"""
 
 UNNAMED = """
 const name = (each) => each.getAttribute("aria-label") || each.textContent.trim() || each.labels?.[0]?.textContent;
@@ -94,9 +103,13 @@ class ConsolePage:
         all that can be used. With GOQUEUE_PICTURES its pictures go into docs/."""
         kept = PICTURES if os.environ.get("GOQUEUE_PICTURES") else directory
         self.page.run("scrollTo(0, 0)")
+        if not self.page.run("return Boolean(globalThis.axe)"):
+            self.page.run(AXE)
         for theme in ("light", "dark"):
             self.page.show(WIDTH, HEIGHT, theme)
             assert self.page.run(FAINT) == [], f"{name} in the {theme} theme has text that is hard to read"
+            found = self.page.run(AXE_RUNS)
+            assert found == [], f"{name} in the {theme} theme, as axe sees it: {found}"
             is_shown = theme == "light" or name in ALSO_DARK
             self.page.picture((kept if is_shown else directory) / f"{name}-{theme}.png")
         self.page.show(NARROW, HEIGHT)

@@ -34,6 +34,8 @@ class Chromium:
         self._in = os.fdopen(ours_in, "rb")
         self._buffer = b""
         self._count = 0
+        self._passed: set[str] = set()
+        """Sessions whose virtual time has passed."""
         self._said: dict[str, list[str]] = {}
         """By session: what its page was told that it did wrong."""
 
@@ -50,7 +52,9 @@ class Chromium:
 
     def _note(self, told: Any) -> None:
         said = self._said.setdefault(told.get("sessionId", ""), [])
-        if told.get("method") == "Runtime.exceptionThrown":
+        if told.get("method") == "Emulation.virtualTimeBudgetExpired":
+            self._passed.add(told["sessionId"])
+        elif told.get("method") == "Runtime.exceptionThrown":
             details = told["params"]["exceptionDetails"]
             said.append(details.get("exception", {}).get("description") or details["text"])
         elif told.get("method") == "Log.entryAdded" and told["params"]["entry"]["level"] == "error":
@@ -60,6 +64,11 @@ class Chromium:
 
     def said(self, session: str) -> list[str]:
         return self._said.get(session, [])
+
+    def until_passed(self, session: str) -> None:
+        while session not in self._passed:
+            self._note(self._next())
+        self._passed.discard(session)
 
     def _next(self) -> Any:
         while b"\0" not in self._buffer:
@@ -145,6 +154,12 @@ class Page:
             said["text"] = "\r"
         self._chromium.ask("Input.dispatchKeyEvent", self._session, type="keyDown", **said)
         self._chromium.ask("Input.dispatchKeyEvent", self._session, type="keyUp", **said)
+
+    def pass_ms(self, ms: int) -> None:
+        """Of its own time, as fast as it can be. From then on its time stands still in between."""
+        policy = {"policy": "pauseIfNetworkFetchesPending", "budget": ms, "maxVirtualTimeTaskStarvationCount": 100}
+        self._chromium.ask("Emulation.setVirtualTimePolicy", self._session, **policy)
+        self._chromium.until_passed(self._session)
 
     def write(self, text: str) -> None:
         """Into whatever has the focus."""

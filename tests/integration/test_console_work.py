@@ -130,6 +130,7 @@ def test_a_group_shows_who_holds_what_and_seek_tells_before_what_it_would_do(
             http.post("/messages/ack", json={"receipt_handle": got["receipt_handle"]}).raise_for_status()
     page.go("groups")
     page.wait_for_text("couriers")
+    page.fill("Filter by name", "ers")
     page.check_looks("groups", tmp_path)
     page.go("groups", "couriers")
     page.wait_for_text("van-2")

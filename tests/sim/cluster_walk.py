@@ -310,6 +310,8 @@ async def by_hand(ask: Asked) -> None:
             await ask("settle_place", group="workers", **place, action="ack")
     for name in ("hourly", "never"):
         await ask("run_schedule", name=name)
+        await ask("pause_schedule", name=name)
+        await ask("resume_schedule", name=name)
 
 
 async def schemas(ask: Asked) -> None:

@@ -27,7 +27,7 @@ def test_the_files_are_what_the_code_says(name: str, made: dict[str, str]) -> No
     assert (API / name).read_text("utf-8") == made[name], "write it anew with `make api` and look at the difference"
 
 
-@pytest.mark.parametrize("name", ["http.md", "cli.md"])
+@pytest.mark.parametrize("name", ["http.md", "cli.md", "limits.md"])
 def test_the_pages_list_what_the_code_says(name: str) -> None:
     assert (DOCS / name).read_text("utf-8") == pages()[name], "write it anew with `make api`"
 

@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PIN = re.compile(r"([a-z0-9-]+)==[0-9][\w.]*")
 CHOSEN_TOOLS = {
+    "axe-core-python",
     "boto3",
+    "fastapi",
     "grimp",
     "hypothesis",
     "import-linter",
@@ -27,6 +29,7 @@ CHOSEN_TOOLS = {
     "setuptools",
     "types-protobuf",
     "types-pyyaml",
+    "zensical",
 }
 
 

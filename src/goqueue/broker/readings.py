@@ -11,6 +11,7 @@ from typing import NamedTuple
 from goqueue.broker.broker import Broker
 from goqueue.machines.deliveries.commands import Measure
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_options import DELIVERY, PAUSED
 from goqueue.model.topics import Topic
 from goqueue.records.redrives import GROUP as REDRIVE
 from goqueue.replica.replica import Replica
@@ -38,6 +39,7 @@ class TopicRow(NamedTuple):
     delayed: int
     dead: int
     """Of a topic of dead letters: that nobody has dealt with."""
+    paused: bool
 
 
 class GroupRow(NamedTuple):
@@ -56,6 +58,8 @@ class GroupFacts(NamedTuple):
     type: str
     state: str
     members: int
+    paused: bool
+    """The group itself says so; a topic of it may be paused besides."""
     topics: tuple[tuple[str, GroupRow], ...]
 
 
@@ -182,7 +186,8 @@ class Readings:
                 messages += replica.high_watermark - replica.start_offset
                 published += replica.high_watermark
                 size += replica.size_bytes
-        return TopicRow(topic.partitions, messages, published, size, delivered, delayed, 0)
+        is_paused = topic.overrides.get(DELIVERY) == PAUSED
+        return TopicRow(topic.partitions, messages, published, size, delivered, delayed, 0, is_paused)
 
     def _read_groups(self, groups: dict[str, GroupFacts], places: dict[str, dict[str, GroupRow]]) -> Iterator[None]:
         for number, (group, committed) in enumerate(self._broker.groups.measured(), 1):
@@ -195,9 +200,13 @@ class Readings:
                     lag = max(0, replica.high_watermark - max(commit.offset, replica.start_offset))
                     known = rows.get(topic, GroupRow(0, 0, 0, 0, 0))
                     rows[topic] = known._replace(lag=known.lag + lag)
-            groups[group.group_id] = GroupFacts(group.type, group.state, group.members, tuple(sorted(rows.items())))
+            of_group = group.type, group.state, group.members, self._is_paused(group.group_id)
+            groups[group.group_id] = GroupFacts(*of_group, tuple(sorted(rows.items())))
         for name, rows in places.items():
-            groups[name] = GroupFacts("share", "Empty", 0, tuple(sorted(rows.items())))
+            groups[name] = GroupFacts("share", "Empty", 0, self._is_paused(name), tuple(sorted(rows.items())))
+
+    def _is_paused(self, group_id: str) -> bool:
+        return self._broker.queues.options(group_id).get(DELIVERY) == PAUSED
 
 
 def _place(replica: Replica, measure: Measure) -> GroupRow:

@@ -169,5 +169,12 @@ class QueueAdmin(AdminPart):
     async def schedules(self, limit: int = 100, skip: int = 0) -> list[delays.Schedule]:
         return (await self.call(on.delays.LIST_SCHEDULES, limit=limit, skip=skip)).schedules
 
+    async def pause_schedule(self, name: str) -> delays.Schedule:
+        """It does not run until it is resumed."""
+        return await self.call(on.delays.PAUSE_SCHEDULE, name=name)
+
+    async def resume_schedule(self, name: str) -> delays.Schedule:
+        return await self.call(on.delays.RESUME_SCHEDULE, name=name)
+
     async def delete_schedule(self, name: str) -> None:
         await self.call(on.delays.DELETE_SCHEDULE, name=name)

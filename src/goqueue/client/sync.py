@@ -197,6 +197,8 @@ class Admin(Face[AsyncAdmin]):
     reschedule = waits(AsyncAdmin.reschedule)
     schedule = waits(AsyncAdmin.schedule)
     schedules = waits(AsyncAdmin.schedules)
+    pause_schedule = waits(AsyncAdmin.pause_schedule)
+    resume_schedule = waits(AsyncAdmin.resume_schedule)
     delete_schedule = waits(AsyncAdmin.delete_schedule)
     publish = waits(AsyncAdmin.publish)
     read = waits(AsyncAdmin.read)

@@ -59,6 +59,8 @@ class ClusterController:
         self._undecided = 0
         self.on_change: list[Callable[[], None]] = []
         """Called whenever anything in the metadata has changed, after the image was replaced."""
+        self.on_group_changed: Callable[[str], None] = lambda group_id: None
+        """Called with each group whose options were changed, by whichever node."""
 
     # -- what is known
 
@@ -145,8 +147,10 @@ class ClusterController:
         self._tell(self.mirror.changed(changed))
 
     def _tell(self, news: Sequence[Event]) -> None:
+        groups, self.mirror.changed_groups = self.mirror.changed_groups, {}
         if news:
-            call_each((partial(self._on_events, news), *list(self._watchers.values()), *self.on_change))
+            told = [partial(self.on_group_changed, group_id) for group_id in groups]
+            call_each((partial(self._on_events, news), *list(self._watchers.values()), *self.on_change, *told))
 
     # -- commands
 

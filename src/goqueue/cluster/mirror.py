@@ -82,6 +82,8 @@ class Mirror:
         """What it could not take in when it was made anew last."""
         self.schedules: Mapping[str, tuple[bytes, int]] = {}
         self.group_options: NameTable[Mapping[str, str]] = NameTable()
+        self.changed_groups: dict[str, None] = {}
+        """Those whose options were changed. Whoever tells of it clears it."""
 
     def _new_machine(self) -> Controller:
         return Controller(self._limits, self._revisions, self._copies)
@@ -207,6 +209,7 @@ class Mirror:
         if isinstance(key, ScheduleKey):
             self.schedules = self.machine.schedules()
         elif isinstance(key, GroupKey):
+            self.changed_groups[key.group_id] = None
             self.group_options.pop(key.group_id, None)
             if isinstance(value, GroupValue):
                 self.group_options[key.group_id] = value.options

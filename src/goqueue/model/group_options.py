@@ -9,7 +9,10 @@ from goqueue.model.topics import parse_option
 START = "start"
 ISOLATION = "isolation"
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+DELIVERY = "delivery"
+ON, PAUSED = "on", "paused"
 SHARED_WITH_TOPICS = (
+    DELIVERY,
     "lease.ms",
     "attempts.max",
     "unacked.max",

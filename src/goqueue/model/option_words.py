@@ -25,6 +25,7 @@ OPTION_WORDS: Mapping[str, str] = {
     "partitioner": "How a key chooses its partition: murmur2 (Java), murmur3, crc32 (librdkafka) or round_robin.",
     "schema.validation": "What happens to records that do not fit their schema: off, reject or dead-letter.",
     "schema.subject": "The subject of the schemas that records are checked with.",
+    "delivery": "Whether queue groups are given records (on) or not for now (paused).",
     "lease.ms": "How long a consumer of a queue group has for a record before another may get it.",
     "attempts.max": "Deliveries of a record to a queue group before it becomes a dead letter.",
     "unacked.max": "Records that a consumer of a queue group may hold unacknowledged.",

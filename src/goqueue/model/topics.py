@@ -47,6 +47,8 @@ class TopicOptions:
     schema_subject: str = "{topic}-value"
     """Whose schemas these are. Where nobody chose, and there is no such subject, it is the one called {topic}."""
     # What queue groups do with this topic.
+    delivery: str = "on"
+    """Paused: nothing is leased. What is leased already may be settled, and all is taken in."""
     lease_ms: int = 30_000
     attempts_max: int = 5
     unacked_max: int = 1000
@@ -84,6 +86,7 @@ class TopicOptions:
 
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
+    "delivery": ("on", "paused"),
     "cleanup_policy": ("delete", "compact", "compact,delete"),
     "compression_type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
     "message_timestamp_type": ("CreateTime", "LogAppendTime"),

@@ -195,6 +195,7 @@ class State:
         asking = self.asking
         self.topics.on_change += [self.roles.topics_changed, lambda change: asking.image_changed()]
         cluster.on_change.append(self.recurring.places_changed)
+        cluster.on_group_changed = self.queues.on_options_changed
         self.topics.load_aside(self._aside, cluster.load)
         self.tenants.start()
 

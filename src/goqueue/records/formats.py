@@ -20,7 +20,7 @@ FORMATS: Mapping[str, int] = {
     "metadata": 12,
     "groups": 3,
     "deliveries": 2,
-    "delays": 3,
+    "delays": 4,
     "transactions": 3,
     "schemas": 1,
     "journeys": 1,

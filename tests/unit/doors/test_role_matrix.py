@@ -45,7 +45,7 @@ LISTS: Mapping[str, frozenset[str]] = {
 """They leave out what may not be seen."""
 FOR_GROUPS = frozenset({"where_is", "console_reading"})
 """Of groups that may not be described it tells nothing."""
-HIDDEN = frozenset({"delete_schedule", "describe_schedule", "run_schedule"})
+HIDDEN = frozenset({"delete_schedule", "describe_schedule", "pause_schedule", "resume_schedule", "run_schedule"})
 """Found in a list: to who may not see it there is none."""
 NAMELESS = {
     "CancelMessageMoveTask",

@@ -9,6 +9,7 @@ from goqueue.machines.delays.commands import (
     RECURRING,
     DropRecurring,
     NewSchedule,
+    PauseRecurring,
     RecurringReply,
     ReleaseRecurring,
     Schedule,
@@ -232,3 +233,50 @@ def test_summer_time_in_berlin() -> None:
     driver.advance(4 * DAY_MS)
     runs = [datetime.fromtimestamp(due / 1000, UTC) for due in due_times(driver)]
     assert [f"{run:%d %H:%M}" for run in runs] == ["29 01:30", "30 01:30", "31 01:00", "01 00:30"]
+
+
+@restarts
+def test_paused_it_does_not_run_and_resumed_it_makes_up_for_nothing(how: Restart) -> None:
+    driver = Driver()
+    store(driver)
+    driver.take_snapshot()
+    driver.advance(MINUTE_MS)
+    assert driver.submit(PauseRecurring("r")).code is Code.NONE
+    driver.take_snapshot()
+    for _ in range(3):
+        driver.advance(MINUTE_MS)
+        driver.restart(how)
+        (found,) = driver.machine.recurring()
+        assert found.is_paused
+    assert due_times(driver) == [NEXT_MINUTE_MS]
+    reply = driver.submit(PauseRecurring("r", is_paused=False))
+    assert reply.next_ms == NEXT_MINUTE_MS + 4 * MINUTE_MS
+    driver.restart(how)
+    driver.advance(MINUTE_MS)
+    assert due_times(driver) == [NEXT_MINUTE_MS, NEXT_MINUTE_MS + 4 * MINUTE_MS]
+
+
+@restarts
+def test_a_program_that_stores_it_again_does_not_resume_it(how: Restart) -> None:
+    driver = Driver()
+    store(driver)
+    driver.submit(PauseRecurring("r"))
+    assert driver.submit(PauseRecurring("r")).code is Code.NONE, "twice is fine"
+    store(driver, body=b"new")
+    driver.restart(how)
+    driver.advance(HOUR_MS)
+    assert due_times(driver) == []
+    driver.submit(PauseRecurring("r", is_paused=False))
+    driver.advance(MINUTE_MS)
+    assert [driver.check_body(due) for due, _ in driver.fired] == [b"new"]
+
+
+def test_a_paused_one_can_be_dropped_and_one_of_its_name_runs() -> None:
+    driver = Driver()
+    store(driver)
+    driver.submit(PauseRecurring("r"))
+    driver.submit(DropRecurring("r"))
+    assert driver.submit(PauseRecurring("r")).code is Code.INVALID_REQUEST
+    store(driver)
+    driver.advance(MINUTE_MS)
+    assert due_times(driver) == [NEXT_MINUTE_MS]

@@ -14,6 +14,7 @@ from goqueue.machines.delays.commands import (
     DropRecurring,
     FoundRecurring,
     HoldRecurring,
+    PauseRecurring,
     RecurringReply,
     ReleaseRecurring,
     StoreRecurring,
@@ -144,6 +145,15 @@ class RecurringSchedules:
             elif name in shut and name not in held:
                 events.warning("recurring schedule waits: its owner may not write to its topic", schedule=name)
                 companion.submit(HoldRecurring(name), _ignored)
+
+    def pause(self, name: str, on_reply: OnReply[RecurringReply], *, is_paused: bool) -> None:
+        """Let it run no more for now, or again. Twice is fine."""
+        home = self._directory.schedules.get(name)
+        companion = next((each for each in self._having(name) if each.key == home), None)
+        if companion is None:
+            on_reply(Refused(Code.INVALID_REQUEST, f"there is no recurring schedule {name!r}"))
+        else:
+            companion.submit(PauseRecurring(name, is_paused), on_reply)
 
     def drop(self, name: str, on_reply: OnReply[RecurringReply | Result]) -> None:
         """There first where it runs: what the metadata has lost sight of cannot be dropped any more."""

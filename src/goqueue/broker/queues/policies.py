@@ -9,7 +9,7 @@ from goqueue.broker.queues.companions import DeliveryCompanions, Spot
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import Place, Policy, SetPolicy
 from goqueue.machines.deliveries.machine import Deliveries
-from goqueue.model.group_options import SHARED_WITH_TOPICS
+from goqueue.model.group_options import PAUSED, SHARED_WITH_TOPICS
 from goqueue.model.topics import OPTION_NAMES, Topic, TopicOptions, parse_option
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
@@ -28,7 +28,7 @@ def policy_of(topic: TopicOptions, group: Mapping[str, str]) -> Policy:
     return Policy(
         lease_ms=options.lease_ms,
         attempts_max=options.attempts_max,
-        unacked_max=options.unacked_max,
+        unacked_max=0 if options.delivery == PAUSED else options.unacked_max,
         backoff_ms=options.retry_backoff_ms,
         backoff_ms_max=options.retry_backoff_max_ms,
         orders_by_key=options.lease_order == "key",

@@ -191,6 +191,11 @@ class Queues(QueueGroups):
             if topic.name in known and known[topic.name].overrides != topic.overrides:
                 self._policies.topic_changed(topic)
 
+    def is_paused(self, place: Place) -> bool:
+        """Topic or group say that nothing is leased there for now."""
+        topic = self._image.topics.get(place.topic)
+        return topic is not None and self._policies.of(place.group_id, topic).is_paused
+
     # -- places
 
     def open(

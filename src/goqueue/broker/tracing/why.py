@@ -14,6 +14,7 @@ from goqueue.machines.deliveries.commands import Place
 from goqueue.machines.deliveries.why import Matter, RecordState
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_options import DELIVERY, PAUSED
 from goqueue.model.lanes import Lane
 from goqueue.model.moments import format_moment
 from goqueue.model.refusal import Refused
@@ -32,6 +33,8 @@ OUR_GROUPS = "gq."
 READ_BYTES_MAX = 16 * 1024 * 1024
 """Of the batch of one record, unpacked: so much at once."""
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
+_LEASED_NEXT = {Matter.READY, Matter.WAITING, Matter.HELD, Matter.NOT_SEEN}
+"""What a pause keeps from being delivered."""
 _ENDS = {Step.ACKED, Step.DEAD_LETTERED, Step.EXPIRED, Step.REMOVED}
 
 
@@ -152,6 +155,9 @@ class Why:
         state = self._queues.record_state(place, spot.offset)
         name = Lane(state.lane).name.lower() if state.matter is not Matter.SETTLED else ""
         answer = GroupAnswer(place.group_id, "queue", state.matter.value, "", name, state.attempts)
+        if state.matter in _LEASED_NEXT and self._queues.is_paused(place):
+            words = f"{self._pauser(place)} is paused: nothing is delivered until it is resumed"
+            return answer._replace(state="paused", answer=words)
         match state.matter:
             case Matter.LEASED:
                 words = f"leased by {state.consumer} for {_span(state.until_ms - self._clock.now_ms())} more"
@@ -174,6 +180,10 @@ class Why:
             case Matter.NOT_FOR_US:
                 answer = answer._replace(answer="not for this group: a marker, or an aborted transaction")
         return answer
+
+    def _pauser(self, place: Place) -> str:
+        is_own = self._queues.options(place.group_id).get(DELIVERY) == PAUSED
+        return f"the group {place.group_id}" if is_own else f"the topic {place.topic}"
 
     def _ready(self, place: Place, state: RecordState) -> str:
         words = f"ready in lane {Lane(state.lane).name.lower()}"

@@ -117,10 +117,15 @@ RULES: Mapping[str, Rules] = {
         whole={"held": TOPIC, "held_delay_ms": TOPIC, "measure": TOPIC, "pending_by_topic": TOPIC},
     ),
     "recurring": Rules(
-        tenants=frozenset({"all", "body", "drop", "find", "store"}),
+        tenants=frozenset({"all", "body", "drop", "find", "pause", "store"}),
         lists={"all": names_of(TOPIC, "topic"), "find": seen_of(TOPIC, "topic")},
-        whole={"drop": TOPIC},
-        words={"body": {"found": "wanted"}, "drop": {"name": "schedule"}, "find": {"name": "schedule"}},
+        whole={"drop": TOPIC, "pause": TOPIC},
+        words={
+            "body": {"found": "wanted"},
+            "drop": {"name": "schedule"},
+            "find": {"name": "schedule"},
+            "pause": {"name": "schedule"},
+        },
     ),
     "sender": Rules(tenants=frozenset({"choose", "refused", "send"})),
     "dead_letters": Rules(

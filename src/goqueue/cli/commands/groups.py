@@ -1,7 +1,7 @@
 """Commands about consumer groups."""
 
-from goqueue.cli.table import ASKS, OUTPUTS_OF_NAMES, Asks, Command, flag, place
-from goqueue.cli.values import moment_ms, number, offset_place
+from goqueue.cli.table import ASKS, OUTPUTS_OF_NAMES, Asks, Command, Shown, flag, place
+from goqueue.cli.values import duration_ms, moment_ms, number, offset_place
 
 _GROUP = place("group", "name of the group", names_of="groups")
 
@@ -42,6 +42,21 @@ GROUP_COMMANDS = (
         is_watched=True,
     ),
     Command(
+        "group pause",
+        "deliver nothing to a queue group until it is resumed",
+        "groups.pause",
+        (_GROUP,),
+        about="What its consumers hold already they may settle. Messages are taken in as before.",
+        examples=("goqueue group pause packers",),
+    ),
+    Command(
+        "group resume",
+        "deliver to a queue group again",
+        "groups.resume",
+        (_GROUP,),
+        examples=("goqueue group resume packers",),
+    ),
+    Command(
         "group settle",
         "settle a message for a queue group by its place, whoever holds it",
         ASKS,
@@ -49,11 +64,58 @@ GROUP_COMMANDS = (
             _GROUP,
             place("topic", "name of the topic", names_of="topics"),
             place("place", "PARTITION/OFFSET of the message", kind=offset_place, fields=("partition", "offset")),
-            place("action", "ack: it is done; release: to the next consumer now; reject: to the dead letters"),
+            place(
+                "action",
+                "ack: it is done; release: to the next consumer now; reject: to the dead letters; extend: held longer",
+            ),
+            flag(
+                "--for",
+                metavar="TIME",
+                kind=duration_ms,
+                dest="hold",
+                fields=("timeout",),
+                help="of extend: so long from now, such as 10m",
+            ),
             flag("--reason", metavar="WHY", help="for those who look at the dead letter"),
         ),
-        examples=("goqueue group settle packers orders 0/17 release",),
+        examples=(
+            "goqueue group settle packers orders 0/17 release",
+            "goqueue group settle packers orders 0/17 extend --for 10m",
+        ),
         asks=Asks("acks.SETTLE_PLACE", says="{topic}/{partition}/{offset}: {action} for {group}"),
+    ),
+    Command(
+        "group fork",
+        "copy what a queue group has settled to a new group that goes its own way",
+        ASKS,
+        (_GROUP, place("name", "name of the fork")),
+        examples=("goqueue group fork packers packers-next",),
+        asks=Asks("replays.FORK", says="{fork} is a fork of {group}"),
+    ),
+    Command(
+        "group compare",
+        "show what only one of two queue groups has settled",
+        ASKS,
+        (_GROUP, place("other", "the other one", names_of="groups")),
+        examples=("goqueue group compare packers packers-next",),
+        asks=Asks(
+            "replays.COMPARE",
+            rows="differences",
+            columns=(
+                Shown("PARTITION", "{topic}/{partition}"),
+                Shown("ONLY IN THE GROUP", "only_group"),
+                Shown("ONLY IN THE OTHER", "only_with"),
+            ),
+            nothing="both have settled the same",
+        ),
+    ),
+    Command(
+        "group promote",
+        "let a queue group take over what its fork has settled; the fork is gone then",
+        ASKS,
+        (_GROUP, place("fork", "name of the fork", names_of="groups")),
+        examples=("goqueue group promote packers packers-next",),
+        asks=Asks("replays.PROMOTE", says="{group} goes on as {fork} did"),
     ),
     Command(
         "group reset-offsets",

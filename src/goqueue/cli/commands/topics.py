@@ -1,6 +1,6 @@
 """Commands about topics."""
 
-from goqueue.cli.table import OUTPUTS_OF_NAMES, Command, flag, place
+from goqueue.cli.table import ASKS, OUTPUTS_OF_NAMES, Asks, Command, Shown, flag, place
 from goqueue.cli.values import moment, new_topic, number, pair, retention_bytes, retention_ms
 
 _NAME = place("name", "name of the topic", names_of="topics")
@@ -87,6 +87,40 @@ TOPICS = (
             flag("--unset", metavar="NAME", is_repeated=True, help="take an option back to its default"),
         ),
         examples=("goqueue topic alter orders -r 336h", "goqueue topic alter orders --partitions 12"),
+    ),
+    Command(
+        "topic pause",
+        "deliver nothing of a topic to queue groups until it is resumed",
+        "topics.pause",
+        (_NAME,),
+        about="What consumers hold already they may settle. Messages are taken in, and streams are read, as before.",
+        examples=("goqueue topic pause orders",),
+    ),
+    Command(
+        "topic resume",
+        "deliver a topic to queue groups again",
+        "topics.resume",
+        (_NAME,),
+        examples=("goqueue topic resume orders",),
+    ),
+    Command(
+        "topic compact",
+        "compact a topic now: of every key only the last message stays",
+        ASKS,
+        (_NAME._replace(fields=("topic",)), flag("--dry-run", help="only count what would go")),
+        about="A node does this by itself when it is worth it. The option cleanup.policy must say compact.",
+        examples=("goqueue topic compact orders --dry-run",),
+        asks=Asks(
+            "admin.COMPACT_TOPIC",
+            rows="results",
+            columns=(
+                Shown("PARTITION", "partition"),
+                Shown("COMPACTED", "compacted"),
+                Shown("BEFORE", "records_before", is_number=True),
+                Shown("AFTER", "records_after", is_number=True),
+                Shown("REMOVED", "records_removed", is_number=True),
+            ),
+        ),
     ),
     Command(
         "topic trim",

@@ -67,13 +67,15 @@ async def show(call: Call) -> None:
 async def redrive(call: Call) -> int:
     given = call.given
     total = 0
+    places = [f"{partition}/{offset}" for partition, offset in given.places or ()] or None
     if call.progress.is_shown and not given.dry_run:
-        total = (await call.admin.redrive(given.topic, filter=filter_of(given), dry_run=True)).redriven
+        total = (await call.admin.redrive(given.topic, filter=filter_of(given), places=places, dry_run=True)).redriven
     try:
         report = await call.admin.redrive(
             given.topic,
             to=given.to,
             filter=filter_of(given),
+            places=places,
             rate=given.rate,
             redrives_max=given.redrives_max,
             dry_run=given.dry_run,

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_NOT_FOUND, CommandFailed
 from goqueue.cli.output import Column, column, number, plain
+from goqueue.model.group_options import PAUSED
 
 
 class GroupNumbers(NamedTuple):
@@ -166,3 +167,17 @@ async def reset_offsets(call: Call) -> None:
     call.out.rows(done.results, columns)
     if done.dry_run:
         call.out.line("nothing was changed: this was a dry run")
+
+
+async def pause(call: Call) -> None:
+    await _deliver(call, PAUSED, "is paused: nothing is delivered to it")
+
+
+async def resume(call: Call) -> None:
+    await _deliver(call, None, "is delivered to again")
+
+
+async def _deliver(call: Call, delivery: str | None, words: str) -> None:
+    group = call.given.group
+    options = await call.admin.set_group_options(group, delivery=delivery)
+    call.out.done(f"group {group} {words}", {"group": group, "options": options})

@@ -5,6 +5,7 @@ from typing import Any
 from goqueue.cli.call import Call
 from goqueue.cli.output import Column, count, number, plain, size
 from goqueue.client import HttpRefused
+from goqueue.model.group_options import PAUSED
 from goqueue.wire.rest.topics import Partition, TopicDetails
 
 DEAD_LETTERS = ".dlq"
@@ -129,3 +130,16 @@ async def delete(call: Call) -> None:
         call.confirm(question, flag="--force")
     await call.admin.delete_topic(name)
     call.out.done(f"deleted topic {name}", {"name": name, "deleted": True})
+
+
+async def pause(call: Call) -> None:
+    await _deliver(call, PAUSED, "is paused: queue groups are given nothing of it")
+
+
+async def resume(call: Call) -> None:
+    await _deliver(call, None, "is delivered again")
+
+
+async def _deliver(call: Call, delivery: str | None, words: str) -> None:
+    topic = await call.admin.set_options(call.given.name, delivery=delivery)
+    call.out.done(f"topic {call.given.name} {words}", topic)

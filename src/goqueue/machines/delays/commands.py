@@ -140,6 +140,13 @@ class ReleaseRecurring(Command["RecurringReply"], frozen=True):
     name: str
 
 
+class PauseRecurring(Command["RecurringReply"], frozen=True):
+    """It does not run any more until somebody says that it shall."""
+
+    name: str
+    is_paused: bool = True
+
+
 class DropRecurring(Command["RecurringReply"], frozen=True):
     name: str
 
@@ -163,6 +170,7 @@ class FoundRecurring(NamedTuple):
     """Where its body lies."""
     owner: str = ""
     owner_host: str = ""
+    is_paused: bool = False
 
 
 class DelayMeasure(NamedTuple):

@@ -20,7 +20,7 @@ DOOMED_MAX = 10_000
 """Offsets in one fact."""
 
 SCHEDULE, JOB, TARGET, RELEASE, DOOM, UNKEPT = b"s", b"j", b"t", b"r", b"d", b"u"
-RECURRING_KIND, RAN, STOPPED, PRODUCER, PACKED, CLOCK = b"c", b"n", b"x", b"p", b"k", b"w"
+RECURRING_KIND, RAN, STOPPED, PAUSED, PRODUCER, PACKED, CLOCK = b"c", b"n", b"x", b"z", b"p", b"k", b"w"
 
 _OF_TARGET = Struct(f">c{TOPIC_ID_BYTES}siq")
 _OF_NUMBER = Struct(">cq")
@@ -240,6 +240,18 @@ class RecurringStopped(Fact, frozen=True, array_like=True, tag="RecurringStopped
         return number_key(STOPPED, self.number)
 
 
+class RecurringPaused(Fact, frozen=True, array_like=True, tag="RecurringPaused"):
+    """Somebody wants it not to run for now, or to run again."""
+
+    number: int
+    is_paused: bool
+    next_ms: int
+    """When it runs, or would have run, next. What a pause has left out is not made up for."""
+
+    def key(self) -> bytes:
+        return number_key(PAUSED, self.number)
+
+
 class SchedulesPacked(OfTarget, frozen=True, array_like=True, tag="SchedulesPacked"):
     """Only in snapshots: many schedules of one partition, in the order of their offsets."""
 
@@ -283,6 +295,7 @@ class RecurringKept(Fact, frozen=True, array_like=True, tag="RecurringKept"):
     is_stopped: bool
     owner: str = ""
     owner_host: str = ""
+    is_paused: bool = False
 
     def key(self) -> bytes:
         return number_key(RECURRING_KIND, self.number)
@@ -293,6 +306,7 @@ DELAY_FACTS: tuple[type[Fact], ...] = (
     DelayProducer,
     Firing,
     RecurringKept,
+    RecurringPaused,
     RecurringRan,
     RecurringStopped,
     RecurringStored,

@@ -24,6 +24,7 @@ from goqueue.machines.delays.commands import (
     FoundRecurring,
     FoundSchedule,
     HoldRecurring,
+    PauseRecurring,
     ReleaseRecurring,
     Reschedule,
     Schedule,
@@ -41,6 +42,7 @@ from goqueue.machines.delays.facts import (
     RecurringHeld,
     RecurringKept,
     RecurringParked,
+    RecurringPaused,
     RecurringRan,
     RecurringReleased,
     RecurringStopped,
@@ -84,6 +86,7 @@ class Delays:
             Firing: state.fire,
             RecurringHeld: state.recurrings.hold,
             RecurringKept: state.recurrings.keep,
+            RecurringPaused: state.recurrings.pause,
             RecurringRan: state.recurrings.ran,
             RecurringReleased: state.recurrings.release,
             RecurringStopped: lambda fact: state.recurrings.stop(fact.number),
@@ -226,12 +229,8 @@ class Delays:
                 facts = decisions.end_transaction(command, now_ms)
             case TakeProducer():
                 facts = decisions.take_producer(command)
-            case StoreRecurring():
-                facts, reply = self._state.recurrings.decide_store(command, self._state.target, now_ms)
-            case HoldRecurring() | ReleaseRecurring():
-                facts, reply = self._state.recurrings.decide_whether_it_runs(command)
-            case DropRecurring():
-                facts, reply = self._state.recurrings.decide_drop(command.name)
+            case StoreRecurring() | HoldRecurring() | ReleaseRecurring() | PauseRecurring() | DropRecurring():
+                facts, reply = self._state.recurrings.decide(command, self._state.target, now_ms)
             case _:
                 raise TypeError(f"{command!r} is no command of this machine")
         return Outcome(facts, [(ticket, reply)])

@@ -5,24 +5,29 @@ What was missed while nobody was there to run it runs once, as its latest moment
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from goqueue.machines.deadlines import Deadlines
 from goqueue.machines.delays.commands import (
+    DropRecurring,
     FoundRecurring,
     HoldRecurring,
+    PauseRecurring,
     RecurringReply,
     ReleaseRecurring,
     StoreRecurring,
 )
 from goqueue.machines.delays.cron import NEVER, InvalidCron, Moments
 from goqueue.machines.delays.facts import (
+    PAUSED,
     RAN,
     RECURRING_KIND,
     STOPPED,
     RecurringHeld,
     RecurringKept,
+    RecurringPaused,
     RecurringRan,
     RecurringReleased,
     RecurringStopped,
@@ -35,13 +40,15 @@ from goqueue.machines.delays.target import Target
 from goqueue.machines.machine import Fact
 from goqueue.model.codes import Code
 
-RECURRING_KINDS = frozenset({RECURRING_KIND, RAN, STOPPED})
+RECURRING_KINDS = frozenset({RECURRING_KIND, RAN, STOPPED, PAUSED})
 NAME_MAX = 255
 RUNS_PER_TICK_MAX = 100
 
+RecurringCommand: TypeAlias = StoreRecurring | HoldRecurring | ReleaseRecurring | PauseRecurring | DropRecurring
+
 
 class Recurring:
-    __slots__ = ("is_stopped", "last_ms", "ledger_offset", "moments", "next_ms", "stored")
+    __slots__ = ("is_paused", "is_stopped", "last_ms", "ledger_offset", "moments", "next_ms", "stored")
 
     def __init__(self, stored: RecurringStored) -> None:
         """`stored` without its body."""
@@ -50,6 +57,7 @@ class Recurring:
         self.last_ms = NEVER
         self.ledger_offset = -1
         self.is_stopped = False
+        self.is_paused = False
         self.moments: Moments | None = None
         """Read from the expression when first needed."""
 
@@ -85,6 +93,7 @@ class Recurrings:
                 each.ledger_offset,
                 each.stored.owner,
                 each.stored.owner_host,
+                each.is_paused,
             )
             for name, each in sorted(self._by_name.items())
         ]
@@ -118,11 +127,22 @@ class Recurrings:
                 each.is_stopped,
                 stored.owner,
                 stored.owner_host,
+                each.is_paused,
             )
 
     # Decisions
 
-    def decide_store(self, command: StoreRecurring, target: Target, now_ms: int) -> tuple[list[Fact], RecurringReply]:
+    def decide(self, command: RecurringCommand, target: Target, now_ms: int) -> tuple[list[Fact], RecurringReply]:
+        match command:
+            case StoreRecurring():
+                return self._decide_store(command, target, now_ms)
+            case PauseRecurring():
+                return self._decide_pause(command, now_ms)
+            case DropRecurring():
+                return self._decide_drop(command.name)
+        return self._decide_whether_it_runs(command)
+
+    def _decide_store(self, command: StoreRecurring, target: Target, now_ms: int) -> tuple[list[Fact], RecurringReply]:
         name = command.name
         if not 0 < len(name) <= NAME_MAX:
             return [], _refused(f"a recurring schedule needs a name of at most {NAME_MAX} characters")
@@ -144,10 +164,13 @@ class Recurrings:
             command.owner,
             command.owner_host,
         )
-        held = [RecurringHeld(stored.number)] if command.is_held else []
-        return [*self._facts_of_end(name), stored, *held], RecurringReply(Code.NONE, next_ms=next_ms)
+        more: list[Fact] = [RecurringHeld(stored.number)] if command.is_held else []
+        known = self._by_name.get(name)
+        if known is not None and known.is_paused:  # a program that stores it at each start does not resume it
+            more.append(RecurringPaused(stored.number, is_paused=True, next_ms=next_ms))
+        return [*self._facts_of_end(name), stored, *more], RecurringReply(Code.NONE, next_ms=next_ms)
 
-    def decide_whether_it_runs(self, command: HoldRecurring | ReleaseRecurring) -> tuple[list[Fact], RecurringReply]:
+    def _decide_whether_it_runs(self, command: HoldRecurring | ReleaseRecurring) -> tuple[list[Fact], RecurringReply]:
         known = self._by_name.get(command.name)
         if known is None:
             return [], _refused(f"there is no recurring schedule {command.name!r}")
@@ -155,7 +178,19 @@ class Recurrings:
         fact = RecurringHeld(number) if isinstance(command, HoldRecurring) else RecurringReleased(number)
         return [fact], RecurringReply(Code.NONE, next_ms=known.next_ms)
 
-    def decide_drop(self, name: str) -> tuple[list[Fact], RecurringReply]:
+    def _decide_pause(self, command: PauseRecurring, now_ms: int) -> tuple[list[Fact], RecurringReply]:
+        known = self._by_name.get(command.name)
+        if known is None:
+            return [], _refused(f"there is no recurring schedule {command.name!r}")
+        reply = RecurringReply(Code.NONE, next_ms=known.next_ms)
+        if known.is_paused == command.is_paused:
+            return [], reply
+        moments = None if command.is_paused else _moments(known)
+        next_ms = known.next_ms if moments is None else moments.after(now_ms)
+        fact = RecurringPaused(known.stored.number, command.is_paused, next_ms)
+        return [fact], RecurringReply(Code.NONE, next_ms=next_ms)
+
+    def _decide_drop(self, name: str) -> tuple[list[Fact], RecurringReply]:
         facts = self._facts_of_end(name)
         return facts, RecurringReply(Code.NONE) if facts else _refused(f"there is no recurring schedule {name!r}")
 
@@ -173,12 +208,9 @@ class Recurrings:
         return list(removal(number)) if is_last else []
 
     def decide_run(self, each: Recurring, now_ms: int) -> RecurringRan:
-        moments = each.moments
+        moments = _moments(each)
         if moments is None:
-            try:
-                moments = each.moments = Moments(each.stored.cron, each.stored.timezone)
-            except InvalidCron:  # its time zone is no longer known here
-                return RecurringRan(each.stored.number, each.next_ms, NEVER)
+            return RecurringRan(each.stored.number, each.next_ms, NEVER)
         return RecurringRan(each.stored.number, moments.last(each.next_ms, now_ms), moments.after(now_ms))
 
     # Changes
@@ -208,6 +240,8 @@ class Recurrings:
         each = self._by_number[fact.number]
         each.last_ms = fact.last_ms
         each.ledger_offset = fact.ledger_offset
+        if fact.is_paused:
+            self.pause(RecurringPaused(fact.number, is_paused=True, next_ms=fact.next_ms))
         if fact.is_stopped:
             self.stop(fact.number)
 
@@ -218,6 +252,12 @@ class Recurrings:
         each = self._by_number.get(fact.number)
         if each is not None:  # else a compacted ledger has only the last word on one that is gone
             each.last_ms, each.next_ms = fact.due_ms, fact.next_ms
+            self._set_deadline(each)
+
+    def pause(self, fact: RecurringPaused) -> None:
+        each = self._by_number.get(fact.number)
+        if each is not None:  # else as with `ran`
+            each.is_paused, each.next_ms = fact.is_paused, fact.next_ms
             self._set_deadline(each)
 
     def stop(self, number: int) -> None:
@@ -266,7 +306,7 @@ class Recurrings:
     def _set_deadline(self, each: Recurring) -> None:
         if self._by_name.get(each.stored.name) is not each:
             return
-        if each.next_ms == NEVER or each.stored.number in self._held:
+        if each.next_ms == NEVER or each.is_paused or each.stored.number in self._held:
             self._deadlines.clear(each.stored.name)
         else:
             self._deadlines.set(each.stored.name, each.next_ms)
@@ -274,8 +314,18 @@ class Recurrings:
 
 def removal(number: int) -> Iterator[Removed]:
     """In this order: what says that it must not run outlasts it."""
-    for kind in (RECURRING_KIND, RAN, STOPPED):
+    for kind in (RECURRING_KIND, RAN, STOPPED, PAUSED):
         yield Removed(number_key(kind, number))
+
+
+def _moments(each: Recurring) -> Moments | None:
+    """None: its time zone is no longer known here."""
+    if each.moments is None:
+        try:
+            each.moments = Moments(each.stored.cron, each.stored.timezone)
+        except InvalidCron:
+            return None
+    return each.moments
 
 
 def _refused(message: str) -> RecurringReply:

@@ -46,7 +46,7 @@ class Policy(msgspec.Struct, frozen=True):
     attempts_max: int = 5
     """Deliveries that reached a consumer before a record is a dead letter; 0: however many."""
     unacked_max: int = 1000
-    """Records that one consumer may hold in one place."""
+    """Records that one consumer may hold in one place. 0: delivery is paused."""
     backoff_ms: int = 1000
     backoff_ms_max: int = 60_000
     orders_by_key: bool = False
@@ -58,6 +58,11 @@ class Policy(msgspec.Struct, frozen=True):
     """A lane that was not served for so long comes first, once. 0: never."""
     fair_by: str = "none"
     """What names the senders between whom a lane is shared. Another one means that all is observed again."""
+
+    @property
+    def is_paused(self) -> bool:
+        """So that whoever leases has nothing more to ask: nobody may hold anything."""
+        return self.unacked_max == 0
 
 
 DEFAULT_POLICY = Policy()

@@ -142,7 +142,9 @@ class Deliveries:
 
     def has_ready(self, place: Place) -> bool:
         delivery = self._state.places.get(place)
-        return delivery is not None and any(window.has_ready() for window in delivery.windows())
+        if delivery is None or delivery.policy.is_paused:
+            return False
+        return any(window.has_ready() for window in delivery.windows())
 
     def observed_end(self, place: Place, window: int = OWN_WINDOW) -> int:
         """KeyError: there is no such place or window."""

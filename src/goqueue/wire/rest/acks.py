@@ -180,10 +180,12 @@ class SettlePlace(Body):
     partition: PartitionNumber
     offset: Offset
     action: Annotated[
-        Literal["ack", "release", "reject"],
-        Meta(description="Done; to the next consumer now, which counts as an attempt; or to the dead letters"),
+        Literal["ack", "release", "reject", "extend"],
+        Meta(description="Done; to the next consumer now, as one more attempt; to the dead letters; or held longer"),
     ]
     reason: Reason | None = None
+    timeout: Duration | None = None
+    """Of extend, which needs it: the lease ends so long from now, in 12 hours at most."""
 
 
 class SettledPlace(Reply):

@@ -32,6 +32,7 @@ class TopicReading(Reply):
     delivered: Annotated[int, Meta(ge=0, description="Leased or fetched since the start of the node")]
     delayed: Annotated[int, Meta(ge=0, description="Messages that wait for their time")]
     dead: Annotated[int, Meta(ge=0, description="Of a topic of dead letters: that nobody has dealt with")]
+    paused: Annotated[bool, Meta(description="Queue groups are given nothing of it")]
 
 
 class GroupTopicReading(Reply):
@@ -46,6 +47,7 @@ class GroupReading(Reply):
     type: Annotated[str, Meta(description="consumer, classic or share", examples=["share"])]
     state: Annotated[str, Meta(description="Empty, Stable, Rebalancing or Dead", examples=["Stable"])]
     members: Annotated[int, Meta(ge=0, description="How many")]
+    paused: Annotated[bool, Meta(description="Nothing is delivered to it")]
     topics: dict[str, GroupTopicReading]
 
 

@@ -158,8 +158,9 @@ class Schedule(Reply):
     partition: int
     cron: str
     timezone: str
-    next_run: Annotated[str | None, Meta(description="null: never again")]
+    next_run: Annotated[str | None, Meta(description="null: never again, or not while it is paused")]
     last_run: Annotated[str | None, Meta(description="null: never yet")]
+    paused: Annotated[bool, Meta(description="It does not run until it is resumed")]
     key: str | UnsetType | None = UNSET
     value: str | UnsetType | None = UNSET
     headers: dict[str, str | None] | UnsetType = UNSET

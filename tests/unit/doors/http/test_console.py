@@ -76,7 +76,13 @@ async def test_an_operator_settles_by_place(client: Client) -> None:
     place: dict[str, Any] = {"topic": "orders", "partition": 0}
     settle = "/groups/packers/settle"
     (held,) = await client.b.receive("orders", "packers", consumer="hung", max_messages=1)
-    await client.post(settle, **place, offset=1, action="release", status=409)
+    for action in ({"action": "release"}, {"action": "extend", "timeout": "10m"}):
+        await client.post(settle, **place, offset=1, **action, status=409)
+    await client.post(settle, **place, offset=0, action="extend", status=400)
+    await client.post(settle, **place, offset=0, action="extend", timeout="10m")
+    await client.b.advance("5m")
+    assert await client.b.receive("orders", "packers", max_messages=1, lease="1m") != [held], "it is held still"
+    await client.post(settle, **place, offset=1, action="release")
     await client.post(settle, **place, offset=0, action="release")
     (again,) = await client.b.receive("orders", "packers", consumer="next", max_messages=1)
     assert (again.offset, again.attempt) == (0, 2)
@@ -110,7 +116,31 @@ async def test_a_schedule_runs_now_and_its_times_stay(client: Client) -> None:
     assert (message["value"], message["key"], message["priority"]) == ("report", "k", "high")
     after = await client.get("/schedules/nightly")
     assert (after["next_run"], after["last_run"]) == (made["next_run"], None)
-    await client.post("/schedules/weekly/run", status=404)
+    paused = await client.post("/schedules/nightly/pause")
+    assert (paused["paused"], paused["next_run"], "value" in paused) == (True, None, False)
+    assert (await client.get("/schedules"))["schedules"][0]["paused"] is True
+    assert (await client.post("/schedules/nightly/run"))["topic"] == "jobs", "by hand it runs all the same"
+    assert (await client.post("/schedules/nightly/resume"))["next_run"] == made["next_run"]
+    for what in ("run", "pause", "resume"):
+        await client.post(f"/schedules/weekly/{what}", status=404)
+
+
+@served
+async def test_a_group_is_paused_and_why_says_so(client: Client) -> None:
+    await client.b.create_topic("orders", partitions=1)
+    await client.b.publish("orders", b"x")
+    await client.ask("PATCH", "/groups/packers/options", json={"options": {"delivery": "paused"}})
+    assert await client.b.receive("orders", "packers") == []
+    told = await client.get("/topics/orders/partitions/0/messages/0/why")
+    assert told["state"] == "paused"
+    assert "the group packers is paused" in told["answer"]
+    await client.b.advance("1s")
+    assert (await reading(client))["groups"]["packers"]["paused"] is True  # type: ignore[index]
+    await client.ask("PATCH", "/groups/packers/options", json={"options": {"delivery": "stopped"}}, status=400)
+    await client.ask("PATCH", "/groups/packers/options", json={"options": {"delivery": None}})
+    assert [each.value for each in await client.b.receive("orders", "packers")] == [b"x"]
+    await client.b.advance("1s")
+    assert (await reading(client))["groups"]["packers"]["paused"] is False  # type: ignore[index]
 
 
 @served

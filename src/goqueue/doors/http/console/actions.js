@@ -1,6 +1,7 @@
 /** What can be changed here. Each action shows the request that it sends, as curl and as a command, before it is sent. */
 import { button, el, hash, plural, say } from "./dom.js";
 import { ask, command, curl, path } from "./api.js";
+import { MORE } from "./actions_more.js";
 
 /** A field: its name, its label, and what it begins with; `text`: of several lines; `?`: it may be left empty. */
 const ACTIONS = {
@@ -29,7 +30,7 @@ const ACTIONS = {
     ["contains", "Only those whose value holds?"], ["rate", "At most so many a second?"]],
   request: (given) => ({ method: "POST", at: path`/topics/${given.topic}/dlq/redrive`, body: { filter: picked(given, "reason", "contains"),
     ...(given.places && { places: given.places }), rate: Number(given.rate) || 0 } }),
-  cli: (given) => ["dlq", "redrive", given.topic, ...["reason", "contains", "rate"].flatMap((each) => (given[each] ? ["--" + each, given[each]] : []))],
+  cli: (given) => ["dlq", "redrive", given.topic, ...(given.places || []).flatMap((each) => ["--place", each]), ...["reason", "contains", "rate"].flatMap((each) => (given[each] ? ["--" + each, given[each]] : []))],
   words: (given) => (given.places ? plural(given.places.length, "chosen dead letter") : "All that match") + " go back to where they came from.",
   dry: (told) => [plural(told.redriven, "message") + " would go back; " + told.filtered_out + " do not match, " + told.looping + " came back too often."],
   done: (told) => [told.state + ": " + plural(told.redriven, "message") + " sent back, " + told.failed + " failed" + (told.looping ? ", " + told.looping + " left, which came back too often" : "") + ". " + told.errors.join("; ")] },
@@ -51,11 +52,11 @@ const ACTIONS = {
     begin: ({ topics }) => ({ topic: topics?.[0] || "" }), dry: (told) => [moved(told, "would be")], done: (told) => [moved(told, "are")] },
 };
 
-function spot(given) { return given.topic + "/" + given.partition + "/" + given.offset; }
+export function spot(given) { return given.topic + "/" + given.partition + "/" + given.offset; }
 
-function picked(given, ...names) { return Object.fromEntries(names.filter((each) => given[each]).map((each) => [each, given[each]])); }
+export function picked(given, ...names) { return Object.fromEntries(names.filter((each) => given[each]).map((each) => [each, given[each]])); }
 
-function place(action) {
+export function place(action) {
   return { request: (given) => ({ method: "POST", at: path`/groups/${given.group}/settle`, body: { topic: given.topic, partition: given.partition, offset: given.offset, action } }),
     cli: (given) => ["group", "settle", given.group, given.topic, given.partition + "/" + given.offset, action] };
 }
@@ -83,18 +84,19 @@ function input([, label, first = ""]) {
 
 /** Ask for what is missing, show what is sent, send it, and say what came of it. */
 export function act(name, known = {}, then) {
-  const action = ACTIONS[name], controls = new Map(action.fields.map((field) => [field[0], input(field)]));
+  const action = ACTIONS[name] || MORE[name], controls = new Map(action.fields.map((field) => [field[0], input(field)]));
   for (const [field, value] of Object.entries(action.begin?.(known) || {})) controls.get(field).value = value;
   const sent = el("pre", { className: "sent" }), result = el("div", { role: "status" }), wrong = el("p", { className: "wrong", role: "alert" });
   const values = () => ({ ...known, ...Object.fromEntries([...controls].map(([field, each]) => [field, each.value])) });
   const show = () => { const given = values(); say(sent, curl(action.request(given)) + "\n\n" + command(...action.cli(given))); };
   const send = async (isDry) => {
-    const given = values(), { method, at, query, body } = action.request(given), refusal = action.check?.(given);
+    const given = values(), refusal = action.check?.(given), wanted = action.request(given);
+    const { method, at, query, body } = isDry ? action.test?.(given) || { ...wanted, body: { ...wanted.body, dry_run: true } } : wanted;
     say(wrong, typeof refusal === "string" ? refusal : "");
     if (typeof refusal === "string") return;
     go.disabled = true;
     try {
-      const told = await ask(method, at, { query, body: isDry ? { ...body, dry_run: true } : body });
+      const told = await ask(method, at, { query, body });
       const [words, to] = (isDry ? action.dry(told, given) : action.done?.(told, given)) || ["Done."];
       result.replaceChildren(el("p", {}, words + " ", to && el("a", { href: hash(...to.map(String)), textContent: "Look at it", onclick: () => dialog.close() })));
       if (!isDry) { go.hidden = true; say(cancel, "Close"); then?.(told); cancel.focus(); }
@@ -108,7 +110,7 @@ export function act(name, known = {}, then) {
   action.words && el("p", { textContent: action.words(known) }),
   action.fields.map((field) => el("label", {}, field[1].replace("?", " (if any)"), controls.get(field[0]))),
   el("details", {}, el("summary", { textContent: "As a request and as a command" }), sent), wrong, result,
-  el("span", { className: "actions" }, go, action.dry && button("Only count", () => send(true)), cancel)));
+  el("span", { className: "actions" }, go, action.dry && button(action.try || "Only count", () => send(true)), cancel)));
   show();
   document.body.append(dialog);
   dialog.showModal();

@@ -27,7 +27,7 @@ function hex(bytes) {
   return lines.join("\n");
 }
 
-function pretty(text) {
+export function pretty(text) {
   try {
     const found = JSON.parse(text);
     return typeof found === "object" && found !== null ? JSON.stringify(found, null, 2) : text;

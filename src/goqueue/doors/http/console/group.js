@@ -10,7 +10,7 @@ const LANES = ["critical", "high", "normal", "low", "background"];
 
 export function group([name]) {
   const stopper = new AbortController();
-  let tick = 0;
+  let tick = 0, names = new Map();
   const kind = chip(""), values = {};
   const tile = (title, field) => el("div", { className: "tile" }, el("span", { className: "name", textContent: title }), (values[field] = el("strong")));
   const lanes = grid("Partitions", (each) => each.topic + "/" + each.partition, [["Partition", linked((each) => each.topic + "/" + each.partition, (each) => ["topics", each.topic])],
@@ -19,13 +19,17 @@ export function group([name]) {
     ["Oldest", (each) => (each.queue?.oldest_age_ms ? span(each.queue.oldest_age_ms) : "–")], ["Owner", (each) => each.owner?.client_id]]);
   const leases = grid("Leases", (each) => [each.topic, each.partition, each.first_offset, each.leased_at].join("/"), [
     ["Messages", linked((each) => each.topic + "/" + each.partition + "/" + each.first_offset + (each.messages > 1 ? "–" + each.last_offset : ""), (each) => ["topics", each.topic, each.partition, each.first_offset])],
-    ["Held by", (each) => each.consumer], ["#Attempt", (each) => each.delivery_count], ["Until", (each, known) => known || moment(each.lease_until)],
+    ["Held by", (each) => names.get(each.consumer) || each.consumer], ["#Attempt", (each) => each.delivery_count], ["Until", (each, known) => known || moment(each.lease_until)],
     ["#Left", (each) => { const left = Date.parse(each.lease_until) - Date.now(); return left > 0 ? span(left) : "any moment"; }],
-    ["", (each, known) => known || el("span", { className: "action" }, button("Release", () => act("release", { group: name, topic: each.topic, partition: each.partition, offset: each.first_offset }, load)))]]);
+    ["", (each, known) => known || el("span", { className: "actions action" }, button("Extend", () => act("extend", held(each), load)), button("Release", () => act("release", held(each), load)))]]);
+  const held = (each) => ({ group: name, topic: each.topic, partition: each.partition, offset: each.first_offset });
   const members = grid("Members", (each) => each.member_id, [["Member", (each) => each.client_id || each.member_id], ["Host", (each) => each.host],
     ["Partitions", (each) => each.partitions.map((one) => one.topic + "/" + one.partition).join(", ")]]);
+  const pause = button("Pause", () => act((live.groups.get(name)?.paused ? "resume" : "pause") + "-group", { name }), "action");
   const idle = empty("Nobody holds a message."), alone = empty("It has no members: consumers of a queue need not be.");
-  const node = el("div", {}, head(name, kind, el("span", { className: "actions" }, button("Seek", () => act("seek", { group: name, topics: [...(live.groups.get(name)?.topics.keys() || [])] }, load), "action"))),
+  const node = el("div", {}, head(name, kind, el("span", { className: "actions" }, pause,
+    [["Seek", "seek"], ["Replay", "replay"], ["Fork", "fork"], ["Compare", "compare"], ["Promote", "promote"]].map(([words, action]) =>
+      button(words, () => act(action, { group: name, topics: [...(live.groups.get(name)?.topics.keys() || [])] }, load), "action")))),
     el("div", { className: "tiles" }, tile("Ready", "ready"), tile("In flight", "in_flight"), tile("Wait for a retry", "waiting"), tile("Gone in", "gone")),
     card("What waits, lane by lane", lanes.node), card("Who holds what", leases.node, idle), card("Members", members.node, alone));
 
@@ -33,6 +37,7 @@ export function group([name]) {
     try {
       const [lag, held, about] = await Promise.all([get(path`/groups/${name}/lag`, {}, stopper.signal), get("/leases", { group: name }, stopper.signal),
         get(path`/groups/${name}`, {}, stopper.signal)]);
+      names = new Map(about.members.map((each) => [each.member_id, each.client_id]));
       lanes.draw(lag.partitions);
       leases.draw(held.leases);
       members.draw(about.members);
@@ -43,7 +48,9 @@ export function group([name]) {
   function update() {
     const entry = live.groups.get(name);
     if (!entry) return;
-    say(kind, (entry.type === "share" ? "queue" : "stream") + ", " + entry.state);
+    say(kind, (entry.type === "share" ? "queue" : "stream") + ", " + entry.state + (entry.paused ? ", paused" : ""));
+    kind.className = "chip" + (entry.paused ? " leased" : "");
+    say(pause, entry.paused ? "Resume" : "Pause");
     for (const field of ["ready", "in_flight", "waiting"]) say(values[field], short(entry.row[field]));
     say(values.gone, gone(entry));
     if (tick++ % EVERY === 0) load();

@@ -16,7 +16,7 @@ export function groups() {
   const none = empty("There are no groups yet. Receiving from a topic on behalf of one makes it.");
   const list = grid("Groups", (each) => each.name, [
     ["Group", (each, known) => known || el("span", {}, link(each.name, "groups", each.name), chip(each.type === "share" ? "queue" : "stream"))],
-    ["State", (each) => each.state + (each.members ? ", " + plural(each.members, "member") : "")], ["#Ready", (each) => short(each.row.ready)],
+    ["State", (each) => each.state + (each.paused ? ", paused" : "") + (each.members ? ", " + plural(each.members, "member") : "")], ["#Ready", (each) => short(each.row.ready)],
     ["#In flight", (each) => short(each.row.in_flight)], ["#Waiting", (each) => short(each.row.waiting)], ["#Lag", (each) => short(each.row.lag)],
     ["#Delivered", (each) => rate(current(each, "out"))], ["#Gone in", gone]]);
   function update() {

@@ -16,7 +16,10 @@ export function findings() {
   for (const entry of live.topics.values())
     if (entry.row.dead) found.push({ id: "dead " + entry.name, kind: "dead", to: ["dead", entry.name],
       words: plural(entry.row.dead, "dead letter") + " in " + entry.name });
+  for (const entry of live.topics.values())
+    if (entry.row.paused) found.push({ id: "paused topic " + entry.name, kind: "leased", to: ["topics", entry.name], words: entry.name + " is paused" });
   for (const entry of live.groups.values()) {
+    if (entry.paused) { found.push({ id: "paused " + entry.name, kind: "leased", to: ["groups", entry.name], words: entry.name + " is paused" }); continue; }
     if (!entry.row.ready || entry.row.in_flight || current(entry, "out")) idle.delete(entry.name);
     else if (!idle.has(entry.name)) idle.set(entry.name, live.tick);
     if (idle.has(entry.name) && live.tick - idle.get(entry.name) >= IDLE_TICKS)

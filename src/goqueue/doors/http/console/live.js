@@ -59,7 +59,7 @@ function topic(name, ms) {
   const rows = [...live.nodes.values()].map((each) => each.topics.get(name)).filter(Boolean);
   if (!rows.length) { live.topics.delete(name); return; }
   const entry = live.topics.get(name) || { name, rated: [["in", "published"], ["out", "delivered"]], rates: { in: [], out: [] } };
-  const sum = { ...addUp(rows, TOPIC_SUMS), partitions: rows[0].partitions };
+  const sum = { ...addUp(rows, TOPIC_SUMS), partitions: rows[0].partitions, paused: rows[0].paused };
   note(entry, entry.row, sum, ms);
   entry.row = sum;
   live.topics.set(name, entry);
@@ -75,7 +75,7 @@ function group(name, ms) {
     byTopic.set(at, addUp([byTopic.get(at), row].filter(Boolean), GROUP_SUMS));
   const sum = addUp(byTopic.values(), GROUP_SUMS);
   note(entry, entry.row, sum, ms);
-  Object.assign(entry, { type: best.type, state: best.state, members: best.members, topics: byTopic, row: sum });
+  Object.assign(entry, { type: best.type, state: best.state, members: best.members, paused: best.paused, topics: byTopic, row: sum });
   live.groups.set(name, entry);
 }
 

@@ -4,12 +4,12 @@ import { BASE, Refused, get, signIn, signOut, who } from "./api.js";
 import { live, start, stop, watch } from "./live.js";
 import { palette } from "./palette.js";
 
-const NAVIGATION = [["Home", ""], ["Topics", "topics"], ["Groups", "groups"], ["Dead letters", "dead"], ["Time", "time"], ["Cluster", "cluster"]];
+const NAVIGATION = [["Home", ""], ["Topics", "topics"], ["Groups", "groups"], ["Dead letters", "dead"], ["Time", "time"], ["Schemas", "schemas"], ["Cluster", "cluster"]];
 const THEMES = ["auto", "light", "dark"];
 /** By the first word of the address: the module, by how many words follow. A screen is fetched when it is first shown,
  * or when the page has nothing else to do. */
 const SCREENS = { "": ["home"], topics: ["topics", "topic", "topic", "message"], groups: ["groups", "group"], dead: ["dead"],
-  time: ["time"], cluster: ["cluster"] };
+  time: ["time"], schemas: ["schemas"], cluster: ["cluster"] };
 const WORDS = { starting: "connecting", live: "live", lost: "lost: trying again", paused: "paused", refused: "refused" };
 
 const main = el("main", { id: "main", tabIndex: -1 });

@@ -8,11 +8,12 @@ import { journey, told } from "./journey.js";
 const EVERY_MS = 1000;
 const OVER = new Set(["settled", "dead-lettered", "expired", "removed", "cancelled", "aborted", "read"]);
 export const kind = (state) => ({ scheduled: "scheduled", ready: "ready", leased: "leased", waiting: "waiting", held: "waiting", settled: "settled",
-  read: "settled", "not read": "ready" }[state] || "dead");
+  read: "settled", "not read": "ready", paused: "leased" }[state] || "dead");
 
 export function message([name, partition, offset]) {
   const stopper = new AbortController();
   let timer = 0, shown = "", skew = 0, where = null, content = null;
+  const members = new Map();
   const answer = el("p", { className: "sentence", role: "status" });
   const picture = el("div", { className: "picture" }), list = el("div"), groups = el("div", { className: "whys" });
   const body = el("div", {}, empty("reading …")), about = el("div");
@@ -32,18 +33,33 @@ export function message([name, partition, offset]) {
     }
   }
 
+  /** A member of a group holds under an id; who that is its group says. */
+  function named(each) {
+    const name = members.get(each.consumer);
+    if (each.consumer && name === undefined) {
+      members.set(each.consumer, "");
+      get(path`/groups/${each.group}`, {}, stopper.signal).then((told) => {
+        for (const one of told.members) members.set(one.member_id, one.client_id);
+        shown = "";
+        show();
+      }, () => {});
+    }
+    return name && name !== each.consumer ? name + " (" + each.consumer + ")" : each.consumer;
+  }
+
   function why(each) {
     const parts = [el("h3", {}, link(each.group, "groups", each.group)), chip(each.state, kind(each.state))];
     const left = each.until && el("strong", { className: "left" });
     if (left) left.dataset.until = each.until;
     const place = { topic: name, group: each.group, partition: Number(partition), offset: where.offset };
-    const held = each.kind === "queue" && ["leased", "waiting", "ready", "held"].includes(each.state);
+    const held = each.kind === "queue" && ["leased", "waiting", "ready", "held", "paused"].includes(each.state);
     return el("section", { className: "card why " + kind(each.state) }, el("header", {}, parts, left), el("p", { textContent: each.answer }),
-      facts([["Lane", each.lane], ["Attempts", each.attempts], ["Held by", each.consumer], ["Ahead of it", each.ahead],
+      facts([["Lane", each.lane], ["Attempts", each.attempts], ["Held by", named(each)], ["Ahead of it", each.ahead],
         ["Behind", each.behind_offset !== undefined && link("offset " + each.behind_offset, "topics", name, partition, String(each.behind_offset))],
         ["Committed", each.committed_offset]]),
       held && el("span", { className: "actions action" },
-        each.state === "leased" && button("Release the lease", () => act("release", place)), button("Acknowledge", () => act("settle", place))));
+        each.state === "leased" && [button("Extend", () => act("extend", place)), button("Release the lease", () => act("release", place))],
+        each.state === "paused" && button("Resume the group", () => act("resume-group", { name: each.group })), button("Acknowledge", () => act("settle", place))));
   }
 
   /** Of what is not over yet, if there is such a group. */

@@ -1,7 +1,7 @@
 /** Ctrl+K: names of topics and groups, `orders/0/17`, a trace id, or `orders key` for the latest message of a key. */
 import { el, hash, keyed, say } from "./dom.js";
 import { get, path } from "./api.js";
-import { live } from "./live.js";
+import { live, watch } from "./live.js";
 
 const SHOWN_MAX = 12;
 const TRACE = /^[0-9a-f]{32}$/;
@@ -56,7 +56,8 @@ export function palette() {
     if (step && items.length) { at = (at + step + items.length) % items.length; event.preventDefault(); draw(); }
     if (event.key === "Enter") { event.preventDefault(); choose(items[at]); }
   });
-  dialog.addEventListener("close", () => dialog.remove());
+  const end = watch(() => { items = found(input.value.trim()); at = Math.min(at, Math.max(0, items.length - 1)); draw(); });
+  dialog.addEventListener("close", () => { end(); dialog.remove(); });
   document.body.append(dialog);
   items = found("");
   draw();

@@ -18,9 +18,15 @@ export function time() {
     ["", (each, known) => known || el("span", { className: "actions action" }, button("Move", () => act("move", given(each), load)), button("Cancel", () => act("cancel", given(each), load), "danger"))]]);
   const given = (each) => ({ topic: each.topic, partition: each.partition, offset: each.offset });
   const schedules = grid("Schedules", (each) => each.name, [["Schedule", (each) => each.name], ["Topic", linked((each) => each.topic, (each) => ["topics", each.topic])], ["Cron", (each) => each.cron + " " + each.timezone],
-    ["Next run", (each) => (each.next_run ? each.next_run + " (" + ago(each.next_run) + ")" : "never")], ["Last run", (each) => (each.last_run ? ago(each.last_run) : "never")],
-    ["", (each, known) => known || el("span", { className: "action" }, button("Run now", () => act("run", { name: each.name }, load)))]]);
-  const node = el("div", {}, head("Time"), card("Delayed messages", picture, el("div", { className: "tools" }, words, all), list.node, none), card("Schedules", schedules.node, never));
+    ["Next run", (each) => (each.paused ? "paused" : each.next_run ? each.next_run + " (" + ago(each.next_run) + ")" : "never")], ["Last run", (each) => (each.last_run ? ago(each.last_run) : "never")],
+    ["", (each, known) => {
+      const cell = known || el("span", { className: "actions action" }, button("Run now", () => act("run", { name: each.name }, load)),
+        button("", () => act((cell.paused ? "resume" : "pause") + "-schedule", { name: each.name }, load)), button("Delete", () => act("delete-schedule", { name: each.name }, load), "danger"));
+      cell.paused = each.paused;
+      say(cell.children[1], each.paused ? "Resume" : "Pause");
+      return cell;
+    }]]);
+  const node = el("div", {}, head("Time", button("New schedule", () => act("schedule", {}, load), "primary action")), card("Delayed messages", picture, el("div", { className: "tools" }, words, all), list.node, none), card("Schedules", schedules.node, never));
 
   function draw() {
     const some = messages.filter((each) => !zoom || (each.ms >= zoom.from && each.ms < zoom.to));

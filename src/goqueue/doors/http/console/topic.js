@@ -24,10 +24,16 @@ export function topic([name]) {
     ["Leader", (each) => each.leader + (each.isr.length < each.replicas.length ? ", copies are behind" : "")]]);
   const nobody = empty("No group reads this topic.");
   const gone = empty("This topic is not there.");
+  const pause = button("Pause", () => act((live.topics.get(name)?.row.paused ? "resume" : "pause") + "-topic", { name }, load), "action");
+  const state = chip("paused", "leased");
+  state.hidden = true;
   const browser = messages(name, stopper.signal);
-  const node = el("div", {}, head(name, el("span", { className: "actions" },
+  const node = el("div", {}, head(name, state, el("span", { className: "actions" },
     button("Publish", () => act("publish", { topic: name }), "primary action"),
-    button("Options", () => act("options", { topic: name }), "action"),
+    pause,
+    button("Options", () => act("options", { topic: name }, load), "action"),
+    button("Add partitions", () => act("partitions", { topic: name, count: live.topics.get(name)?.row.partitions || 0 }, load), "action"),
+    button("Compact", () => act("compact", { topic: name }), "action"),
     button("Delete", () => act("delete-topic", { topic: name }), "danger action"))), gone,
   el("div", { className: "tiles" },
     el("div", { className: "tile" }, el("span", { className: "name", textContent: "Published" }), rates, chart),
@@ -60,6 +66,8 @@ export function topic([name]) {
     gone.hidden = Boolean(entry);
     if (!entry) return;
     say(rates, rate(current(entry, "in")));
+    state.hidden = !entry.row.paused;
+    say(pause, entry.row.paused ? "Resume" : "Pause");
     say(outs, rate(current(entry, "out")));
     chart.draw(entry.rates.in);
     out.draw(entry.rates.out);
@@ -133,8 +141,9 @@ function messages(name, signal) {
     stream = new EventSource(BASE + address(path`/topics/${name}/follow`, { partition: partition.value, contains: contains.value }));
     stream.addEventListener("message", (event) => { waiting = [JSON.parse(event.data), ...waiting].slice(0, FOLLOWED_MAX);
       timer ||= setTimeout(() => { timer = 0; draw(waiting); }, DRAW_MS); });
+    stream.addEventListener("open", () => say(follow, "Stop following"));
     follow.setAttribute("aria-pressed", "true");
-    say(follow, "Stop following");
+    say(follow, "Opening …");
   }
 
   function stop() {

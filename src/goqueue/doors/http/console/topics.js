@@ -18,6 +18,13 @@ function sums() {
   return found;
 }
 
+function named(each, known) {
+  const cell = known || el("span", {}, link(each.name, "topics", each.name), chip("dead letters", "dead"), chip("paused", "leased"));
+  cell.children[1].hidden = !each.row.dead;
+  cell.children[2].hidden = !each.row.paused;
+  return cell;
+}
+
 function rates(each, known) {
   const cell = known || el("span", { className: "rate" }, spark("published to " + each.name, 90, 22), el("span"));
   cell.firstChild.draw(each.rates.in);
@@ -32,7 +39,7 @@ export function topics() {
     Object.keys(ORDERS).map((value) => el("option", { value, textContent: "by " + value })));
   const count = el("span", { className: "dim", role: "status" });
   const list = grid("Topics", (each) => each.name, [
-    ["Topic", (each, known) => known || el("span", {}, link(each.name, "topics", each.name), each.row.dead ? chip("dead letters", "dead") : "")],
+    ["Topic", named],
     ["#Partitions", (each) => number(each.row.partitions)], ["#Messages", (each) => short(each.row.messages)],
     ["#Size", (each) => bytes(each.row.size_bytes)], ["Published", rates],
     ["#Ready", (each) => short(added.get(each.name)?.ready || 0)], ["#In flight", (each) => short(added.get(each.name)?.in_flight || 0)],

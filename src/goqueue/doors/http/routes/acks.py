@@ -235,6 +235,7 @@ BY_PLACE = {
     "ack": (How.ACK, BACKOFF, ""),
     "release": (How.RETRY, 0, "released by an operator"),
     "reject": (How.REJECT, BACKOFF, "rejected by an operator"),
+    "extend": (How.EXTEND, 0, ""),
 }
 
 
@@ -243,6 +244,10 @@ async def settle_place(call: Call, path: GroupPath, body: SettlePlace) -> Settle
     call.topic(body.topic)
     place = Place(path.group, body.topic, body.partition)
     how, delay_ms, reason = BY_PLACE[body.action]
+    if how is How.EXTEND:
+        if body.timeout is None:
+            raise HttpError(BAD_REQUEST, "INVALID_REQUEST", "to extend a lease, say a timeout, such as 10m")
+        delay_ms = _hold_ms(body.timeout)
     queues, spot = call.broker.queues, f"{body.topic}/{body.partition}/{body.offset}"
     if body.offset >= queues.replica(place).high_watermark:  # whatever comes there later is nobody's yet
         raise HttpError(NOT_FOUND, "UNKNOWN_MESSAGE", f"there is no message {spot} yet")
@@ -252,7 +257,7 @@ async def settle_place(call: Call, path: GroupPath, body: SettlePlace) -> Settle
     lease = ANY_LEASE if is_held else NO_LEASE
     settlement = PlaceSettlement(body.offset, body.offset, how, delay_ms, body.reason or reason, lease)
     verdict = Verdict.UNKNOWN
-    if is_held or body.action != "release":
+    if is_held or how not in (How.RETRY, How.EXTEND):
         command = Settle(place, (settlement,), holder)
         reply: SettleReply = await call.ask(lambda done: queues.submit(command, done))
         (verdict,) = reply.verdicts

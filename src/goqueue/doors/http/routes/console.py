@@ -102,6 +102,7 @@ def _group(call: Call, facts: GroupFacts) -> GroupReading:
         type=facts.type,
         state=facts.state,
         members=facts.members,
+        paused=facts.paused,
         topics={topic: GroupTopicReading(**row._asdict()) for topic, row in rows if topic is not None},
     )
 

@@ -54,8 +54,9 @@ def _shown(found: FoundRecurring) -> Schedule:
         partition=found.partition,
         cron=found.cron,
         timezone=found.timezone,
-        next_run=None if found.next_ms < 0 else format_moment(found.next_ms),
+        next_run=None if found.next_ms < 0 or found.is_paused else format_moment(found.next_ms),
         last_run=None if found.last_ms < 0 else format_moment(found.last_ms),
+        paused=found.is_paused,
     )
 
 
@@ -91,6 +92,22 @@ async def delete_schedule(call: Call, path: SchedulePath) -> ScheduleDeleted:
     _found(call, path.name)
     await call.order(partial(call.broker.recurring.drop, path.name))
     return ScheduleDeleted(deleted=True, name=path.name)
+
+
+@schedules.handles(operations.PAUSE_SCHEDULE, SCHEDULES)
+async def pause_schedule(call: Call, path: SchedulePath) -> Schedule:
+    return await _paused(call, path.name, is_paused=True)
+
+
+@schedules.handles(operations.RESUME_SCHEDULE, SCHEDULES)
+async def resume_schedule(call: Call, path: SchedulePath) -> Schedule:
+    return await _paused(call, path.name, is_paused=False)
+
+
+async def _paused(call: Call, name: str, *, is_paused: bool) -> Schedule:
+    _found(call, name)
+    await call.order(partial(call.broker.recurring.pause, name, is_paused=is_paused))
+    return _shown(_found(call, name))  # not its message: to write there is no right to read
 
 
 @schedules.handles(operations.RUN_SCHEDULE, SCHEDULES)

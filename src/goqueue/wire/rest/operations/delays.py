@@ -120,6 +120,29 @@ DELETE_SCHEDULE = SCHEDULES.add(
     home=FIRST,
 )
 
+PAUSE_SCHEDULE = SCHEDULES.add(
+    "pause_schedule",
+    "POST /schedules/{name}/pause",
+    delays.Schedule,
+    """Let it run no more until it is resumed.
+
+    It stays paused when it is stored anew with the same topic and key. `run` publishes its message all the same.
+    """,
+    path=delays.SchedulePath,
+    errors=(404,),
+    home=FIRST,
+)
+
+RESUME_SCHEDULE = SCHEDULES.add(
+    "resume_schedule",
+    "POST /schedules/{name}/resume",
+    delays.Schedule,
+    "Let it run again, from its next time on. What it would have published meanwhile is not made up for.",
+    path=delays.SchedulePath,
+    errors=(404,),
+    home=FIRST,
+)
+
 RUN_SCHEDULE = SCHEDULES.add(
     "run_schedule",
     "POST /schedules/{name}/run",

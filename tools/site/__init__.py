@@ -1,0 +1,1 @@
+"""The documentation as a site: pages of docs/, and reference pages that are made from the API itself."""
