@@ -19,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures docs release
+.PHONY: help install run test test-rest test-all test-ops test-spark image deb sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures docs release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,10 +43,21 @@ test-rest: .venv/.ready-dev  ## run the tests that make test leaves out: whole n
 test-all: .venv/.ready-dev  ## run all tests but those of make test-ops
 	@$(PYTEST) -m "not ops"
 
-# Two at a time: each of them is a compiler, or a node and its clients.
-test-ops: .venv/.ready-dev  ## run the tests that need Go and Node; fails where one is missing
+# Two at a time: each of them is a compiler, or a node and its clients. What needs more is left out where it is missing.
+CONTAINERS := podman buildah runc mmdebstrap dpkg-deb strip systemd-analyze
+test-ops: .venv/.ready-dev  ## run the tests that need Go and Node, and fail where one is missing; those of images where podman is, those of Django where Python 3.12 is
 	@$(BIN)/python -m tools.needed go gofmt node npm
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m ops tests/ops $(ARGS)
+	@without=""; \
+	$(BIN)/python -m tools.needed $(CONTAINERS) || { without=" and not image"; echo "the tests of images are left out" >&2; }; \
+	$(BIN)/python -m tools.newer_python 3.12 >/dev/null || { without="$$without and not newer_python"; echo "the tests of Django are left out" >&2; }; \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m "ops$$without" tests/ops $(ARGS)
+
+image: .venv/.ready-dev  ## build the image goqueue:dev with podman
+	@$(BIN)/python -m tools.image wheels
+	@podman build --format docker --tag goqueue:dev .
+
+deb: .venv/.ready-dev  ## build dist/goqueue_VERSION_ARCHITECTURE.deb, for the Debian of this machine
+	@$(BIN)/python -m tools.deb
 
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)
