@@ -276,7 +276,7 @@ class Turns(IsrKeeper):
         self.turns.append(0)
         super()._gather()
 
-    def _propose(self, host: object) -> None:  # type: ignore[override]
+    def _propose(self, host: object) -> None:
         self.turns[-1] += 1
 
 
