@@ -60,7 +60,9 @@ def wait_healed(made: Town) -> None:
                 return
             if behind < lowest:
                 lowest, give_up = behind, time.monotonic() + HEALED_S_MAX
-        assert time.monotonic() < give_up, f"the cluster is not whole: {state}, {_behind(made)}"
+        if time.monotonic() > give_up:
+            logs = "\n".join(f"{node.name}: {node.log_tail}" for node in made.nodes)  # they go with the folder
+            raise AssertionError(f"the cluster is not whole: {state}, {_behind(made)}\n{logs}")
         pause.wait(0.2)
 
 

@@ -28,7 +28,8 @@ GATHER_MS = 50
 """Many copies catch up at the same time: they join together."""
 AGAIN_MS = 1000
 AT_ONCE_MAX = 8
-PER_TURN = 100
+PER_TURN = 120
+"""Two transactions."""
 LEFT_PER_TURN = 120
 """Whole transactions: each makes a new image on all nodes."""
 LEFT_MS = 250
@@ -159,7 +160,7 @@ class IsrKeeper:
     def _look(self) -> None:
         """At all that is led here, in slices."""
         self._looking = self._clock.call_after(LOOK_MS, self._look)
-        rest = self._leading()
+        rest, found = self._leading(), list[Proposed]()
 
         def some(again: Again) -> None:
             now_ms = self._now_ms()
@@ -169,12 +170,13 @@ class IsrKeeper:
                     one.look_who_is_heard(now_ms)
                     if isinstance(one.role, Leading):
                         one.role.look_at_end(one.end_offset)
-                self._due[host] = None
+                if (proposed := self._propose(host)) is not None:
+                    found.append(proposed)
             del rest[:PER_TURN]
             if rest and not self._is_stopped:
                 self._clock.call_soon(again)
             else:
-                self._gather()
+                self._begin(found)
 
         Again(some)()
 
@@ -186,11 +188,18 @@ class IsrKeeper:
             self._gathering = self._clock.call_after(delay_ms, self._gather)
 
     def _gather(self) -> None:
+        """Some of what is due: where a node is gone it is all that is led here, and others want to be served."""
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
-        due, self._due = self._due, {}
-        found = [proposed for host in due if (proposed := self._propose(host)) is not None]
+        some = list(self._due)[:PER_TURN]
+        for host in some:
+            del self._due[host]
+        self._begin([proposed for host in some if (proposed := self._propose(host)) is not None])
+        if self._due:
+            self._gather_soon(0)
+
+    def _begin(self, found: Sequence[Proposed]) -> None:
         by_step = {proposed.step: proposed for proposed in found}
         for steps in together([proposed.step for proposed in found]):
             self._rounds.append([by_step[step] for step in steps])

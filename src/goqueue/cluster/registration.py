@@ -56,6 +56,14 @@ class KnownEpoch(NamedTuple):
     epoch: int
 
 
+class Seen(NamedTuple):
+    """What a node knew of the metadata before it asked for it: an etcd that has less was restored from a backup."""
+
+    revision: int
+    recoveries: int
+    epochs: tuple[KnownEpoch, ...]
+
+
 class Directory(Protocol):
     """The data directory of this node, which nobody else uses."""
 
@@ -106,13 +114,15 @@ class Registration:
     async def _join(self) -> None:
         """Until nothing is in the way of a session."""
         while True:
+            # First: a node that has lost its session goes on copying, and knows more by the time of the answer.
+            seen = self._seen()
             listing = await _asked(self._list)
             known = {entry.key: entry for entry in listing.entries}
             step = self._next_step(known)
             if step is not None:
                 await _asked(lambda done, step=step: self._store.txn(step, done))  # type: ignore[misc]
                 continue
-            halting = self._halting(known, listing.revision)
+            halting = self._halting(known, listing.revision, seen)
             if halting is not None:
                 await _asked(lambda done, step=halting: self._store.txn(step, done))  # type: ignore[misc]
                 continue
@@ -162,27 +172,31 @@ class Registration:
             return Step((Compare(key, node.revision),), (Put(key, node.value._replace(rack=me.rack)),))
         return None
 
-    def _halting(self, known: Mapping[Key, Event], revision: int) -> Step | None:
+    def _seen(self) -> "Seen":
+        directory = self._directory
+        return Seen(directory.revision, directory.recoveries, tuple(directory.epochs()))
+
+    def _halting(self, known: Mapping[Key, Event], revision: int, seen: "Seen") -> Step | None:
         """What a backup says of copies may be wrong: from here on nobody elects, leads or follows, until an operator
         has decided. None: it is no backup, or that is known already."""
         cluster = known[ClusterKey()]
         assert isinstance(cluster.value, ClusterValue)
-        why = "" if cluster.value.halted else self._why_restored(known, cluster.value, revision)
+        why = "" if cluster.value.halted else self._why_restored(known, cluster.value, revision, seen)
         if not why:
             return None
         events.error("etcd was restored from an old backup: see goqueue cluster recover", reason=why)
         halted = Put(cluster.key, cluster.value._replace(halted=why))
         return Step((Compare(cluster.key, cluster.revision),), (halted,))
 
-    def _why_restored(self, known: Mapping[Key, Event], cluster: ClusterValue, revision: int) -> str:
-        directory, me = self._directory, self._me.node_id
-        if directory.recoveries == cluster.recoveries and revision < directory.revision:
-            return f"etcd is at revision {revision}, and node {me} has seen {directory.revision}"
-        for seen in directory.epochs():
-            placed = known.get(PartitionKey(seen.topic_id, seen.number))
-            if placed is not None and isinstance(placed.value, Placement) and placed.value.epoch < seen.epoch:
-                partition, epoch = f"{seen.topic_id.hex()}/{seen.number}", placed.value.epoch
-                return f"partition {partition} has epoch {epoch} in etcd, and node {me} has seen {seen.epoch}"
+    def _why_restored(self, known: Mapping[Key, Event], cluster: ClusterValue, revision: int, seen: "Seen") -> str:
+        me = self._me.node_id
+        if seen.recoveries == cluster.recoveries and revision < seen.revision:
+            return f"etcd is at revision {revision}, and node {me} has seen {seen.revision}"
+        for one in seen.epochs:
+            placed = known.get(PartitionKey(one.topic_id, one.number))
+            if placed is not None and isinstance(placed.value, Placement) and placed.value.epoch < one.epoch:
+                partition, epoch = f"{one.topic_id.hex()}/{one.number}", placed.value.epoch
+                return f"partition {partition} has epoch {epoch} in etcd, and node {me} has seen {one.epoch}"
         return ""
 
     async def _go_live(self) -> NodeInfo | None:

@@ -209,7 +209,7 @@ def wiped_disk_under_an_old_id(mutated: pytest.MonkeyPatch) -> None:
 
 
 def restored_etcd_is_trusted(mutated: pytest.MonkeyPatch) -> None:
-    mutated.setattr(Registration, "_halting", lambda self, known, revision: None)
+    mutated.setattr(Registration, "_halting", lambda self, known, revision, seen: None)
 
 
 def deadline_of_a_session_counted_from_the_answer(mutated: pytest.MonkeyPatch) -> None:

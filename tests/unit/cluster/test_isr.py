@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from goqueue.cluster.isr import IsrKeeper
+from goqueue.cluster.isr import PER_TURN, IsrKeeper
 from goqueue.cluster.store import OnDone, OnEvents, OnListed
 from goqueue.model.errors import GoQueueError, Indeterminate
 from goqueue.model.metadata import Committed, Compare, Conflict, LiveKey, PartitionKey, Step
 from goqueue.model.placements import NodeInfo, Placement
 from goqueue.model.topics import Image, Topic
 from goqueue.replica.roles import Leading
+from goqueue.testing import VirtualClock
 from goqueue.testing.simulation import Simulation
 from tests.brokers import TOPIC_ID
 from tests.unit.cluster.copying_hosts import CopyingHost, placed
@@ -261,3 +262,29 @@ def test_a_leader_with_a_damaged_batch_hands_over_and_copies_it_from_the_next() 
         await until(sim, lambda: len(stored.placement.isr) == 3)
 
     run(scenario)
+
+
+class Turns(IsrKeeper):
+    """Counts what is looked at in each turn."""
+
+    def begin(self, hosts: int) -> None:
+        self.turns: list[int] = []
+        self._due.update(dict.fromkeys(range(hosts)))  # type: ignore[arg-type]
+        self._gather_soon(0)
+
+    def _gather(self) -> None:
+        self.turns.append(0)
+        super()._gather()
+
+    def _propose(self, host: object) -> None:
+        self.turns[-1] += 1
+
+
+def test_what_is_due_at_once_is_looked_at_in_slices() -> None:
+    """All that a node leads is due when another one is gone, and others want to be served meanwhile."""
+    nothing: Any = None
+    clock = VirtualClock()
+    keeper = Turns(nothing, Image, nothing, clock)
+    keeper.begin(2 * PER_TURN + 1)
+    clock.advance(1)
+    assert keeper.turns == [PER_TURN, PER_TURN, 1]
