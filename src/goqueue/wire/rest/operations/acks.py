@@ -80,9 +80,9 @@ SETTLE_PLACE = ACKNOWLEDGEMENTS.add(
     acks.SettledPlace,
     """Settle a message by its place: for an operator, who has no receipt.
 
-    Whoever holds it is not asked, and what they say of it later is refused, unless it is only held longer. 404: there is
-    no such message yet, or the group has never read this topic. 409: it is settled already; or it shall be released or
-    held longer, and nobody holds it.
+    Whoever holds it is not asked, and what they say of it later is refused, unless it is only held longer. 404: there
+    is no such message yet, or the group has never read this topic. 409: it is settled already; or it shall be released
+    or held longer, and nobody holds it.
     """,
     path=groups.GroupPath,
     body=acks.SettlePlace,
