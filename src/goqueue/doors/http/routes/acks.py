@@ -10,7 +10,6 @@ from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DESCRIBES_CLUSTER, RESETS, SETTLES
 from goqueue.machines.deliveries.commands import ANY_LEASE, NO_LEASE, How, Place, Settle, SettleReply, Verdict
 from goqueue.machines.deliveries.commands import Settlement as PlaceSettlement
-from goqueue.machines.deliveries.why import Matter
 from goqueue.model.errors import GoQueueError, InvalidMoment
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.moments import format_moment, parse_duration_ms
@@ -252,7 +251,7 @@ async def settle_place(call: Call, path: GroupPath, body: SettlePlace) -> Settle
     if body.offset >= queues.replica(place).high_watermark:  # whatever comes there later is nobody's yet
         raise HttpError(NOT_FOUND, "UNKNOWN_MESSAGE", f"there is no message {spot} yet")
     state = queues.record_state(place, body.offset)
-    holder = state.consumer if state.matter is Matter.LEASED else None
+    holder = state.consumer or None  # that of a lease; else it is empty
     is_held = holder is not None
     lease = ANY_LEASE if is_held else NO_LEASE
     settlement = PlaceSettlement(body.offset, body.offset, how, delay_ms, body.reason or reason, lease)
