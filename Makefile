@@ -19,7 +19,7 @@ BIN := .venv/bin
 PINS := requirements/run.txt pyproject.toml tools/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-rest test-all test-ops test-spark sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures docs release
+.PHONY: help install run test test-rest test-all test-ops test-spark image deb sim nemesis check format bench demo etcd cluster protos go-protos api golden pictures docs release
 
 help:  ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,10 +43,20 @@ test-rest: .venv/.ready-dev  ## run the tests that make test leaves out: whole n
 test-all: .venv/.ready-dev  ## run all tests but those of make test-ops
 	@$(PYTEST) -m "not ops"
 
-# Two at a time: each of them is a compiler, or a node and its clients.
-test-ops: .venv/.ready-dev  ## run the tests that need Go and Node; fails where one is missing
+# Two at a time: each of them is a compiler, or a node and its clients. Images are built where that is possible.
+CONTAINERS := podman buildah runc mmdebstrap dpkg-deb systemd-analyze
+test-ops: .venv/.ready-dev  ## run the tests that need Go and Node; fails where one is missing; with podman those of images, too
 	@$(BIN)/python -m tools.needed go gofmt node npm
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m ops tests/ops $(ARGS)
+	@images=$$($(BIN)/python -m tools.needed $(CONTAINERS) && echo "" || echo " and not image"); \
+	[ -z "$$images" ] || echo "the tests of images are left out" >&2; \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m "ops$$images" tests/ops $(ARGS)
+
+image: .venv/.ready-dev  ## build the image goqueue:dev with podman
+	@$(BIN)/python -m tools.image wheels
+	@podman build --format docker --tag goqueue:dev .
+
+deb: .venv/.ready-dev  ## build dist/goqueue_VERSION_ARCHITECTURE.deb, for the Debian of this machine
+	@$(BIN)/python -m tools.deb
 
 test-spark: .venv/.ready-dev  ## run the tests on Spark alone
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 tests/integration/spark $(ARGS)

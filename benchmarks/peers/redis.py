@@ -63,7 +63,7 @@ class RedisRunning:
     def __init__(self, process: ProcessTree, directory: Path, address: str) -> None:
         self.process = process
         self.directory = directory
-        self._address = address
+        self.address = address
 
     def make(self, topic: str, partitions: int = 1) -> None:
         """A stream is there with its first message."""
@@ -75,20 +75,20 @@ class RedisRunning:
         per_connection, sent = numbered_batches(shape, messages)
         for batches in per_connection:
             frames = [b"".join(add(topic, record, number) for number, record in batch) for batch in batches]
-            made.append(Sender(connect(self._address), frames, count_added, shape.requests_ahead, shape.batch))
+            made.append(Sender(connect(self.address), frames, count_added, shape.requests_ahead, shape.batch))
         return made, sent
 
     def values_sender(self, topic: str, values: Sequence[bytes]) -> Sender:
         frames = [command("XADD", topic, "*", "v", value) for value in values]
-        return Sender(connect(self._address), frames, count_added, len(frames), 1)
+        return Sender(connect(self.address), frames, count_added, len(frames), 1)
 
     def receivers(self, topic: str, groups: Sequence[str], pull: int) -> list[Receiver]:
         for group in sorted(set(groups)):
-            ask(self._address, command("XGROUP", "CREATE", topic, group, "0", "MKSTREAM"))
-        return [RedisConsumer(self._address, topic, group, number, pull) for number, group in enumerate(groups)]
+            ask(self.address, command("XGROUP", "CREATE", topic, group, "0", "MKSTREAM"))
+        return [RedisConsumer(self.address, topic, group, number, pull) for number, group in enumerate(groups)]
 
     def reader(self, topic: str) -> "RedisReader":
-        return RedisReader(self._address, topic)
+        return RedisReader(self.address, topic)
 
 
 class RedisConsumer:

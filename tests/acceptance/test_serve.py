@@ -247,3 +247,23 @@ def test_a_second_signal_stops_at_once() -> None:
             assert process.wait(timeout=DEADLINE_S) == 128 + signal.SIGTERM
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_systemd_is_told_that_it_is_ready_alive_and_stopping(serve: Serve, tmp_path: Path, processes: str) -> None:
+    """A datagram socket as systemd has one. What a node starts is told of it no more."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(DEADLINE_S)
+        variables = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "300000"}
+        server = serve("--dev", "--data-dir", tmp_path / "data", "--processes", processes, **variables)
+        told = []
+        while "READY=1" not in told:
+            told.append(systemd.recv(100).decode())
+        assert systemd.recv(100) == b"WATCHDOG=1"
+        server.process.send_signal(signal.SIGTERM)
+        while "STOPPING=1" not in told:
+            told.append(systemd.recv(100).decode())
+        assert server.wait_exit() == 0
+        assert set(told) == {"READY=1", "WATCHDOG=1", "STOPPING=1"}
+        assert [told.count(word) for word in ("READY=1", "STOPPING=1")] == [1, 1]

@@ -99,8 +99,8 @@ def test_a_house_that_keeps_the_rules_passes(house: Path) -> None:
         ("doors/http", "from goqueue.broker.broker import Broker", "Doors get services from their view"),
         ("doors/http", "import goqueue.machines.machine", "Doors know the commands of machines"),
         ("doors/http", "import goqueue.replica.standing", "Doors know a replica and not how it is kept"),
-        ("client", "import goqueue.storage", "Client and Spark ship without the server"),
-        ("spark", "import goqueue.node", "Client and Spark ship without the server"),
+        ("client", "import goqueue.storage", "Client, Spark and integrations ship without the server"),
+        ("spark", "import goqueue.node", "Client, Spark and integrations ship without the server"),
     ],
 )
 def test_each_rule_bites(house: Path, module: str, line: str, broken: str) -> None:

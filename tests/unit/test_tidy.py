@@ -22,7 +22,19 @@ NAMED_BY_COMMANDS = sorted({f"goqueue.cli.run.{command.run.partition('.')[0]}" f
 """Modules that the table of commands names, and that are imported when their command runs."""
 OF_SPARK = ("goqueue.spark.progress", "goqueue.spark.worker_start")
 """What users import, and what Spark runs."""
-ENTRY_POINTS = ("goqueue.cli.main", *NAMED_BY_COMMANDS, "goqueue.client", "goqueue.testing", *OF_SPARK)
+OF_INTEGRATIONS = tuple(
+    f"goqueue.integrations.{name}"
+    for name in ("celery.transport", "django.management.commands.goqueue_worker", "dramatiq", "fastapi", "taskiq")
+)
+"""What other frameworks are told by name, or import."""
+ENTRY_POINTS = (
+    "goqueue.cli.main",
+    *NAMED_BY_COMMANDS,
+    "goqueue.client",
+    "goqueue.testing",
+    *OF_INTEGRATIONS,
+    *OF_SPARK,
+)
 AWAITING_A_DOOR: list[str] = []
 """Finished parts that only a door or the broker can call. A module leaves this list with its first caller."""
 READS_ENVIRONMENT = ("src/goqueue/node/settings.py", "src/goqueue/node/environment.py")
@@ -31,6 +43,7 @@ SPARK_READS_ENVIRONMENT = tuple(f"src/goqueue/spark/{name}.py" for name in ("err
 
 FACADES = (
     "src/goqueue/client/",  # what users import
+    "src/goqueue/integrations/",  # the same
     "src/goqueue/spark/",  # the same, and names that differ between versions of Spark
     "src/goqueue/testing/",  # what users' tests import
     "src/goqueue/cli/commands/__init__.py",  # read at every start of the CLI, so that a command imports only its own

@@ -52,6 +52,13 @@ def _run_command(call: Call) -> int:
         from goqueue.cli.failures import explain
 
         return explain(error, call)
+    except ModuleNotFoundError as error:
+        from goqueue.cli.extras import complain_of_extra, extra_of
+
+        extra = extra_of(error.name or "")
+        if extra is None:
+            raise
+        return complain_of_extra(call.command.words, extra)
     finally:
         if "progress" in call.__dict__:
             call.progress.clear()

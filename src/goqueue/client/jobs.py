@@ -117,6 +117,13 @@ class Jobs:
     def held(self) -> int:
         return len(self._held)
 
+    async def subscribe(self, topics: Sequence[str]) -> None:
+        await self._member.subscribe(topics)
+
+    def limit(self, jobs_max: int) -> None:
+        self._options = self._options._replace(jobs_max=jobs_max)
+        self._wake()
+
     # -- stopping
 
     def stop_fetching(self) -> None:

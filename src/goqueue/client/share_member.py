@@ -1,5 +1,6 @@
 """Membership in a queue group: heartbeats, and which partitions are ours for now."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from goqueue.client.cluster import GROUP_KEY, Cluster
@@ -31,12 +32,20 @@ class ShareMember:
         self.assigned: frozenset[TopicIdPartition] = frozenset()
         self._cluster = cluster
         self._topics = list(topics)
+        self._are_told = False
+        """Whether the broker knows our topics."""
         self._on_assigned = on_assigned
         self._epoch = JOIN_EPOCH
+        self._beating = asyncio.Lock()
 
     async def join(self) -> float:
         """The first heartbeat. Returns in how many seconds the next is due."""
         return await self._beat()
+
+    async def subscribe(self, topics: Sequence[str]) -> None:
+        """To these topics instead. If this heartbeat fails, the next one tells."""
+        self._topics, self._are_told = list(topics), False
+        await self._beat()
 
     async def run(self, pause_s: float) -> None:
         while True:
@@ -63,8 +72,11 @@ class ShareMember:
             log.info("the group was not told that a worker leaves", group=self.group, reason=str(error))
 
     async def _beat(self) -> float:
-        answer = await self._ask(None)
-        self._epoch = answer.member_epoch
+        async with self._beating:  # each tells the epoch that the one before it was given
+            topics = self._topics
+            answer = await self._ask(None)
+            self._epoch = answer.member_epoch
+            self._are_told = topics is self._topics
         if answer.assignment is not None:
             self._take(answer.assignment)
         return answer.heartbeat_interval_ms / 1000
@@ -77,7 +89,7 @@ class ShareMember:
 
     async def _ask(self, give_up_s: float | None) -> ShareGroupHeartbeatResponse:
         def request() -> ShareGroupHeartbeatRequest:
-            topics = self._topics if self._epoch == JOIN_EPOCH else None
+            topics = None if self._are_told and self._epoch != JOIN_EPOCH else self._topics
             return ShareGroupHeartbeatRequest(self.group, self.id, self._epoch, None, topics)
 
         return await self._cluster.ask_coordinator(

@@ -18,6 +18,7 @@ from goqueue.client.faces import Face, Portal, calls, posts, takes, waits
 from goqueue.client.job import Job as AsyncJob
 from goqueue.client.message import Message
 from goqueue.client.producer import Producer as AsyncProducer
+from goqueue.client.times import Duration
 from goqueue.client.worker import Worker as AsyncWorker
 from goqueue.wire.rest.dead_letters import DeadLetter
 from goqueue.wire.rest.delays import DelayedMessage
@@ -144,9 +145,9 @@ class Worker(Face[AsyncWorker]):
         with suppress(Closed):
             self._portal.call(self._inner.stop)
 
-    def next(self) -> Job | None:
-        """None: the worker was stopped."""
-        job = self._portal.run(self._inner.next())
+    def next(self, timeout: Duration | None = None) -> Job | None:
+        """None: the worker was stopped, or nothing came within `timeout`."""
+        job = self._portal.run(self._inner.next(timeout))
         return None if job is None else Job(job, self._portal)
 
     def __iter__(self) -> Iterator[Job]:

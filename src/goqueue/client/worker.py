@@ -207,9 +207,27 @@ class Worker:
         while (job := await self.next()) is not None:
             yield job
 
-    async def next(self) -> Job | None:
-        """None: the worker was stopped."""
-        return await self._jobs.next()
+    async def next(self, timeout: Duration | None = None) -> Job | None:  # noqa: ASYNC109
+        """None: the worker was stopped, or nothing came within `timeout`."""
+        if timeout is None:
+            return await self._jobs.next()
+        try:
+            async with asyncio.timeout(duration_s("timeout", timeout)):
+                return await self._jobs.next()
+        except TimeoutError:
+            return None
+
+    async def subscribe(self, *topics: str) -> None:
+        """Work on these topics from now on. What is leased of others stays leased, and is settled as before."""
+        for name in topics:
+            check_topic_name(name)
+        if not topics:
+            raise InvalidArgument("a worker needs a topic")
+        await self._jobs.subscribe(topics)
+
+    def limit(self, jobs_max: int) -> None:
+        """Lease so many at once from now on, instead of `concurrency` and `prefetch` together."""
+        self._jobs.limit(between("jobs_max", jobs_max, 1, 2 * CONCURRENCY_MAX))
 
     # -- its life
 

@@ -29,6 +29,8 @@ CLIENT_VARIABLES = frozenset(
 BOOTSTRAP_KEY_VARIABLE = f"{PREFIX}BOOTSTRAP_KEY"
 """No setting: secrets have no flag and no place in a file with settings."""
 COLOUR_VARIABLE = "NO_COLOR"
+NOTIFY_VARIABLE, WATCHDOG_VARIABLE, WATCHDOG_PID_VARIABLE = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"
+"""By which systemd says where it listens, and how often it wants to hear of a service."""
 
 
 def client_environment() -> dict[str, str]:
@@ -39,6 +41,14 @@ def take_bootstrap_key() -> Secret[str] | None:
     """Once: what this process starts does not get it."""
     found = os.environ.pop(BOOTSTRAP_KEY_VARIABLE, None)
     return None if found is None else Secret(found)
+
+
+def take_notify_socket() -> tuple[str | None, float | None]:
+    """Where systemd listens, and after how many seconds of silence it gives this process up. Once, likewise."""
+    address = os.environ.pop(NOTIFY_VARIABLE, None)
+    silence_us = os.environ.pop(WATCHDOG_VARIABLE, "")
+    is_meant = os.environ.pop(WATCHDOG_PID_VARIABLE, str(os.getpid())) == str(os.getpid())
+    return address or None, int(silence_us) / 1e6 if silence_us.isdigit() and is_meant else None
 
 
 def cache_directory() -> Path:

@@ -28,6 +28,7 @@ from goqueue.node.node import Node, Opened
 from goqueue.node.open_files import raise_open_files_limit
 from goqueue.node.processes.store_directory import become_one, refuse_members
 from goqueue.node.settings import Settings
+from goqueue.node.systemd import Systemd
 from goqueue.node.values import Switch
 from goqueue.ports.dice import system_dice
 from goqueue.ports.tls import BadCertificate
@@ -82,18 +83,21 @@ async def _serve(settings: Settings) -> None:
             await become_one(disk, settings.cluster_name, system_dice(), round(time.time() * 1000))
     compact = partial(compact_in_process, settings.data_dir)
     node = Node(settings, disk, compact=compact, first=FirstAdmin(take_bootstrap_key()))
-    warning = asyncio.create_task(keep_warning(open_to_others))
+    systemd = Systemd.taken()
+    tasks = [asyncio.create_task(keep_warning(open_to_others)), asyncio.create_task(systemd.run(stop))]
     is_announced = False
 
     def announce(opened: Opened) -> None:
         nonlocal is_announced
         is_announced = True
         _announce(settings, opened, node.first_key)
+        systemd.ready()
 
     try:
         await run_node(node, settings, stop, is_stopping, announce)
     finally:
-        warning.cancel()
+        for task in tasks:
+            task.cancel()
         if is_announced and settings.ready_file:  # else it may be that of another process
             with suppress(OSError):
                 settings.ready_file.unlink()

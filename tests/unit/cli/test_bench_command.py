@@ -57,7 +57,7 @@ def test_a_missing_load_generator_is_named_with_the_way_to_install_it(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
-        "goqueue: bench needs confluent-kafka as the load; "
+        "goqueue: bench produce needs the extra bench; "
         f"install it with: {sys.executable} -m pip install 'goqueue[bench]'\n"
     )
 

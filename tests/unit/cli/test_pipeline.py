@@ -14,6 +14,6 @@ def test_what_to_install_is_said_in_one_line(
     monkeypatch.setitem(sys.modules, missing, None)
     assert main(["pipeline", "archive", "orders", "--lake", "lake"]) == 2
     said = capsys.readouterr()
-    assert said.err.startswith("goqueue: pipeline needs Spark; install it with: ")
+    assert said.err.startswith("goqueue: pipeline archive needs the extra spark; install it with: ")
     assert said.err.endswith("-m pip install 'goqueue[spark]'\n")
     assert said.err.count("\n") == 1

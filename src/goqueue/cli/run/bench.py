@@ -1,12 +1,11 @@
 """`goqueue bench`: what it refuses before it measures anything."""
 
-import sys
 from argparse import Namespace
 
 from goqueue.cli.bench.arguments import BATCH_BYTES_MAX, RECORD_BYTES_EXTRA
 from goqueue.cli.call import Call
 from goqueue.cli.contexts import Target, resolve
-from goqueue.cli.exits import EXIT_USAGE, CommandFailed, complain
+from goqueue.cli.exits import EXIT_USAGE, CommandFailed
 from goqueue.cli.logins import NOBODY, by_flags, login_of
 
 
@@ -24,13 +23,8 @@ def run(call: Call) -> int:
     shown = ("tls", "ca", "cert", "cert_key", "api_key_file", "login_user", "login_password_file")
     if given.kafka is None and any(getattr(given, each) for each in shown):
         given.refuse("a broker of its own wants no credentials; name another with --kafka")
-    try:
-        from goqueue.cli.bench.command import run_bench
-    except ModuleNotFoundError as error:
-        if error.name != "confluent_kafka":
-            raise
-        install = f"{sys.executable} -m pip install 'goqueue[bench]'"
-        return complain(f"goqueue: bench needs confluent-kafka as the load; install it with: {install}", EXIT_USAGE)
+    from goqueue.cli.bench.command import run_bench
+
     return run_bench(given, target)
 
 

@@ -1,10 +1,8 @@
 """`goqueue pipeline`: a job on Spark, which is an extra."""
 
-import sys
 from importlib import import_module
 
 from goqueue.cli.call import Call
-from goqueue.cli.exits import EXIT_USAGE, complain
 from goqueue.cli.logins import security_of
 from goqueue.spark.jobs.table import JOBS
 
@@ -19,14 +17,8 @@ def run(call: Call) -> int:
     given.server = None if given.kafka and target.sources["server"] == "default" else target.server
     given.api_key, given.ca, given.security = None, None, security_of(target)
     given.output = call.form
-    try:
-        for each in NEEDED:
-            import_module(each)
-    except ModuleNotFoundError as error:
-        if error.name not in NEEDED:
-            raise
-        install = f"{sys.executable} -m pip install 'goqueue[spark]'"
-        return complain(f"goqueue: pipeline needs Spark; install it with: {install}", EXIT_USAGE)
+    for each in NEEDED:  # before a job is begun
+        import_module(each)
     from goqueue.spark.jobs.start import start
 
     return start(next(job for job in JOBS if job.name == name), given)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,7 @@ from goqueue.node.processes.member import MemberStart
 from goqueue.node.processes.member_names import members_of
 from goqueue.node.processes.store_directory import StoreDirectory
 from goqueue.node.settings import Settings
+from goqueue.node.systemd import Systemd
 from goqueue.node.values import Switch
 from goqueue.storage.compaction_process import compact_in_process
 from goqueue.storage.real_disk import RealDisk
@@ -81,9 +82,11 @@ async def _supervise(settings: Settings) -> None:
             each_settings = await addresses.members(settings)
             store = await directory.open(settings.processes)
         members += [Child(MemberStart(each, settings.data_dir.resolve()), store) for each in each_settings]
-        supervisor = Supervisor(settings, members)
+        systemd = Systemd.taken()
+        supervisor = Supervisor(settings, members, systemd.ready)
         async with asyncio.TaskGroup() as tasks:
-            upkeep = [tasks.create_task(directory.keep_up()), tasks.create_task(keep_warning(open_to_others))]
+            work = (directory.keep_up(), keep_warning(open_to_others), systemd.run(stop))
+            upkeep = [tasks.create_task(each) for each in work]
             try:
                 await supervisor.run(stop)
             finally:
@@ -101,9 +104,12 @@ async def _supervise(settings: Settings) -> None:
 
 
 class Supervisor:
-    def __init__(self, settings: Settings, members: Sequence[Child]) -> None:
+    def __init__(
+        self, settings: Settings, members: Sequence[Child], on_ready: Callable[[], object] = lambda: None
+    ) -> None:
         self._settings = settings
         self._members = members
+        self._on_ready = on_ready
         self._stop = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -113,6 +119,7 @@ class Supervisor:
         try:
             if await self._start():
                 self._announce()
+                self._on_ready()
                 async with asyncio.TaskGroup() as tasks:
                     looking = [tasks.create_task(self._look_after(each)) for each in self._members]
                     await stop.wait()

@@ -1,0 +1,1 @@
+"""GoQueue behind the interfaces of other frameworks. Each is an extra: `pip install 'goqueue[celery]'`."""
