@@ -55,10 +55,13 @@ class Channel(virtual.Channel):
     event_exchanges = ("celeryev",)
     """Topic exchanges that are streams, since only other processes read them."""
     stream_retention_ms = 600_000
+    partitions = 1
+    """Of a queue that is new. With several, each has its lanes: an urgent task of one waits for the turn of others."""
     from_transport_options = (
         *virtual.Channel.from_transport_options,
         "queue_name_prefix",
         "event_exchanges",
+        "partitions",
         "stream_retention_ms",
     )
 
@@ -79,18 +82,14 @@ class Channel(virtual.Channel):
 
     # -- publishing
 
-    def prepare_message(self, body: Any, priority: int | None = None, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Without a priority it is a normal message, and not one of the lowest priority."""
-        message: dict[str, Any] = super().prepare_message(body, priority, *args, **kwargs)
-        message["properties"]["priority"] = priority
-        return message
-
     def _put(self, queue: str, message: dict[str, Any], **kwargs: Any) -> None:
-        self._link.publish(self._topic(queue), *to_record(message), wishes(message))
+        topic = self._topic(queue)
+        self._make(topic, self.partitions)
+        self._link.publish(topic, *to_record(message), wishes(message))
 
     def _put_fanout(self, exchange: str, message: dict[str, Any], routing_key: str, **kwargs: Any) -> None:
         topic = self._topic(exchange)
-        self._make_stream(topic)
+        self._make(topic, 1, self.stream_retention_ms)
         self._link.post(topic, *to_record(message))
 
     # -- declaring
@@ -124,7 +123,7 @@ class Channel(virtual.Channel):
         if place in self._tails:
             return
         topic = self._topic(exchange)
-        self._make_stream(topic)
+        self._make(topic, 1, self.stream_retention_ms)
         is_wanted = self._filter(exchange, routing_key)
 
         def arrive(message: Message) -> None:
@@ -146,9 +145,11 @@ class Channel(virtual.Channel):
             return lambda key: key == routing_key
         return lambda key: True
 
-    def _make_stream(self, topic: str) -> None:
+    def _make(self, topic: str, partitions: int, retention_ms: int | None = None) -> None:
+        """Once: what others delete meanwhile is made by the next process."""
         if topic not in self._made:
-            self._link.run(self._link.make_topic(topic, {"retention.ms": str(self.stream_retention_ms)}))
+            options = {} if retention_ms is None else {"retention.ms": str(retention_ms)}
+            self._link.run(self._link.make_topic(topic, partitions, options))
             self._made.add(topic)
 
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
@@ -176,10 +177,7 @@ class Channel(virtual.Channel):
         if no_ack:
             self._without_ack.add(queue)
         if queue not in self._streamed:
-            topic = self._topic(queue)
-            if topic not in self._made:
-                self._link.run(self._link.make_topic(topic, {}))
-                self._made.add(topic)
+            self._make(self._topic(queue), self.partitions)
             self._tap()
 
     def basic_cancel(self, consumer_tag: str) -> None:

@@ -34,7 +34,13 @@ from goqueue.wire.kafka.messages.topics import (
 )
 
 BY_DEFAULT = -1
-"""As a number of partitions or copies: as the broker says."""
+"""As a number of copies: as the broker says."""
+THERE_OR_NOT_OURS = (
+    Code.NONE,
+    Code.TOPIC_ALREADY_EXISTS,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+)
 UNLIMITED = 1000
 """How many messages a consumer without a limit is given at once."""
 EMPTY_MS = 1000
@@ -286,14 +292,13 @@ class Link:
 
     # -- topics
 
-    async def make_topic(self, name: str, options: dict[str, str]) -> None:
-        """If it is not there."""
+    async def make_topic(self, name: str, partitions: int, options: dict[str, str]) -> None:
+        """If it is not there. Who may not make it may find it made by somebody else."""
         configs = [CreatableTopicConfig(key, value) for key, value in options.items()]
-        partitions = 1 if options else BY_DEFAULT
         request = CreateTopicsRequest([CreatableTopic(name, partitions, BY_DEFAULT, [], configs)])
         answer = await self._cluster.ask_any(request, CreateTopicsResponse)
         for topic in answer.topics:
-            if code_of(topic.error_code) not in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
+            if code_of(topic.error_code) not in THERE_OR_NOT_OURS:
                 raise refusal(topic.error_code, topic.error_message)
 
     async def delete_topic(self, name: str) -> None:
