@@ -43,13 +43,14 @@ test-rest: .venv/.ready-dev  ## run the tests that make test leaves out: whole n
 test-all: .venv/.ready-dev  ## run all tests but those of make test-ops
 	@$(PYTEST) -m "not ops"
 
-# Two at a time: each of them is a compiler, or a node and its clients. Images are built where that is possible.
-CONTAINERS := podman buildah runc mmdebstrap dpkg-deb systemd-analyze
-test-ops: .venv/.ready-dev  ## run the tests that need Go and Node; fails where one is missing; with podman those of images, too
+# Two at a time: each of them is a compiler, or a node and its clients. What needs more is left out where it is missing.
+CONTAINERS := podman buildah runc mmdebstrap dpkg-deb strip systemd-analyze
+test-ops: .venv/.ready-dev  ## run the tests that need Go and Node, and fail where one is missing; those of images where podman is, those of Django where Python 3.12 is
 	@$(BIN)/python -m tools.needed go gofmt node npm
-	@images=$$($(BIN)/python -m tools.needed $(CONTAINERS) && echo "" || echo " and not image"); \
-	[ -z "$$images" ] || echo "the tests of images are left out" >&2; \
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m "ops$$images" tests/ops $(ARGS)
+	@without=""; \
+	$(BIN)/python -m tools.needed $(CONTAINERS) || { without=" and not image"; echo "the tests of images are left out" >&2; }; \
+	$(BIN)/python -m tools.newer_python 3.12 >/dev/null || { without="$$without and not newer_python"; echo "the tests of Django are left out" >&2; }; \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 -m "ops$$without" tests/ops $(ARGS)
 
 image: .venv/.ready-dev  ## build the image goqueue:dev with podman
 	@$(BIN)/python -m tools.image wheels

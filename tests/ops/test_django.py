@@ -1,0 +1,84 @@
+"""Tasks of Django 6, which needs Python 3.12: in an environment of its own, done by `manage.py goqueue_worker`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.process import DEADLINE_S, Node, wait_until
+from tests.ops.behaviours import ROOT
+from tools.newer_python import find
+
+pytestmark = pytest.mark.newer_python
+
+DJANGO = "django==6.1.3"
+INSTALL_S_MAX = 600
+MANAGE = "import django_project; django_project.manage()"
+SEND = """
+import asyncio, datetime, json, django_project as project
+from django.utils import timezone
+now = timezone.now()
+results = [project.add.enqueue(1, 2), project.fail.enqueue("bad"), asyncio.run(project.add.aenqueue(5, 6))]
+results.append(project.add.using(run_after=now + datetime.timedelta(seconds=1)).enqueue(3, 4))
+print(json.dumps([[now.timestamp()], *([each.id] for each in results)]))
+"""
+ASK = """
+import json, sys, django_project as project
+results = [project.add.get_backend().get_result(each) for each in sys.argv[1:]]
+print(json.dumps([[each.status, each._return_value, [error.exception_class_path for error in each.errors],
+                   each.started_at and each.started_at.timestamp()] for each in results]))
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With Django, and with GoQueue from this checkout."""
+    newer = find("3.12")
+    assert newer is not None
+    home = tmp_path_factory.mktemp("django")
+    subprocess.run([newer, "-m", "venv", "--without-pip", home], check=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", f"{home}/bin/python3"]
+    pins = ["--constraint", str(ROOT / "requirements" / "run.txt")]
+    subprocess.run([*pip, "install", "--no-compile", *pins, DJANGO, str(ROOT)], check=True, timeout=INSTALL_S_MAX)
+    return home / "bin" / "python3"
+
+
+def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
+    """A value, an error, an async call, and one that runs later; the worker ends when it is told to."""
+    variables = {**os.environ, "TASKS_PLACE": str(tmp_path), "TASKS_SERVERS": own_node.address}
+    variables["PYTHONPATH"] = str(ROOT / "tests" / "ops")
+
+    def run(code: str, *words: str) -> list[list[object]]:
+        command = [python, "-c", code, *words]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        assert done.returncode == 0, done.stderr
+        found: list[list[object]] = json.loads(done.stdout)
+        return found
+
+    worker = subprocess.Popen([python, "-c", MANAGE, "goqueue_worker"], env=variables)
+    try:
+        (sent_s,), *ids = run(SEND)
+        told: list[list[object]] = []
+
+        def are_done() -> bool:
+            told[:] = run(ASK, *(str(each) for (each,) in ids))
+            return all(each[0] in ("SUCCESSFUL", "FAILED") for each in told)
+
+        wait_until(are_done, "the end of all tasks")
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(DEADLINE_S) == 0
+    finally:
+        worker.kill()
+    assert [each[:3] for each in told] == [
+        ["SUCCESSFUL", 3, []],
+        ["FAILED", None, ["builtins.ValueError"]],
+        ["SUCCESSFUL", 11, []],
+        ["SUCCESSFUL", 7, []],
+    ]
+    assert isinstance(sent_s, float)
+    assert isinstance(told[3][3], float)
+    assert told[3][3] >= sent_s + 1
