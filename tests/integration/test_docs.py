@@ -15,7 +15,15 @@ BIN = Path(sys.executable).parent
 SCHEMAS = DOCS / "schemas.md"
 PAGES = (
     *("client", "grpc", "http", "kafka", "schemas", "sqs", "exactly-once"),
-    *("from-kafka", "from-sqs", "from-rabbitmq", "from-celery", "find-a-lost-message", "drain-dead-letters"),
+    *(
+        "from-kafka",
+        "from-sqs",
+        "from-rabbitmq",
+        "from-celery",
+        "task-queues",
+        "find-a-lost-message",
+        "drain-dead-letters",
+    ),
 )
 
 
@@ -53,7 +61,7 @@ def test_the_pages_can_be_tried_one_after_the_other_on_one_node(own_node: Node) 
             if placed == example or "goqueue.spark" in example or "grpcurl" in example:
                 continue
             if language == "python":
-                exec(compile(placed, str(page), "exec"), {})
+                exec(compile(placed, str(page), "exec"), {"__name__": "__main__"})
             else:
                 script = f"set -e\nPATH={BIN}:$PATH\n{placed}".replace("curl -s", "curl -sS --fail-with-body")
                 subprocess.run(["bash", "-c", script], capture_output=True, check=True, timeout=DEADLINE_S)

@@ -53,7 +53,7 @@ def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
     variables["PYTHONPATH"] = str(ROOT / "tests" / "ops")
 
     def run(code: str, *words: str) -> list[list[object]]:
-        command = [python, "-c", code, *words]
+        command = [str(python), "-c", code, *words]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         assert done.returncode == 0, done.stderr
         found: list[list[object]] = json.loads(done.stdout)
