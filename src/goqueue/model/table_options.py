@@ -33,9 +33,10 @@ def parse_partition(name: str, text: str) -> tuple[Part, ...]:
     parts = [_part(name, text, piece) for piece in pieces]
     if len(parts) > PARTS_MAX:
         raise InvalidOption(f"{name} has {len(parts)} parts, at most {PARTS_MAX} are allowed")
-    twice = {part for part in parts if parts.count(part) > 1}
+    columns = [part.column for part in parts]
+    twice = [column for column in columns if columns.count(column) > 1]
     if twice:
-        raise InvalidOption(f"{name} is {text!r}, which says {min(twice).column} twice")
+        raise InvalidOption(f"{name} is {text!r}, which names {twice[0]} twice")
     return tuple(parts)
 
 

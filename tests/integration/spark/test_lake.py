@@ -1,0 +1,128 @@
+"""Topics as tables of Iceberg, kept by the service, and read back by DuckDB and Polars."""
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from pyspark.sql import SparkSession
+
+from goqueue.client.sync import Admin
+from goqueue.spark.iceberg.catalogs import own_catalog
+from goqueue.spark.iceberg.pages import served
+from tests.integration.conftest import CreateTopic
+from tests.integration.process import Node
+from tests.integration.registry import message_class, produce, registry, value_of
+from tests.integration.spark.jobs import publish
+from tests.integration.spark.serving import complete, rounds, serving
+
+GARBAGE = b"\0\0\0\0\1\xff\xff"
+STRING, INT64 = 9, 3
+
+
+def table_of(lake: Path, topic: str) -> Any:
+    return own_catalog(lake).load_table(("goqueue", topic.replace("-", "_")))
+
+
+def query(lake: Path, topic: str, sql: str) -> list[tuple[Any, ...]]:
+    """By DuckDB, through PyIceberg's Arrow reader."""
+    rows = table_of(lake, topic).scan().to_arrow_batch_reader()
+    with duckdb.connect() as database:
+        database.register("t", rows)
+        return database.execute(sql).fetchall()
+
+
+def order(*fields: tuple[str, Any, Any]) -> str:
+    described = [{"name": name, "type": kind, "default": default} for name, kind, default in fields]
+    return json.dumps({"type": "record", "name": "Order", "fields": described})
+
+
+def test_topics_become_tables_and_a_new_schema_new_columns_while_the_stream_runs(
+    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    node, lake, fresh = own_node, tmp_path / "lake", {"table": "iceberg", "table.freshness.ms": "100"}
+    raw = make_topic(3, **fresh)
+    placed = publish(node, raw, [b"value %d" % number for number in range(2000)])
+    with serving(spark, node, lake) as service, registry(node) as client:
+        rounds(service, complete(service, raw))
+        found = query(lake, raw, "SELECT value, _partition, _offset, _key, _headers[1]['key'], _priority FROM t")
+        assert sorted((value, (partition, offset)) for value, partition, offset, *_ in found) == sorted(placed.items())
+        assert {row[3:] for row in found} == {(b"key %d" % number, "number", "normal") for number in range(7)}
+        assert polars.scan_iceberg(table_of(lake, raw)).select("_offset").collect().height == 2000
+
+        # A topic that is made while the service runs. It cannot be a table before it has a schema.
+        typed = make_topic(1, **fresh, **{"table.schema": "registry"})
+        rounds(service, lambda: typed in service.kept and service.kept[typed].state == "failing")
+        assert f"has no subject {typed}-value or {typed} yet" in service.kept[typed].error
+        old = AvroSerializer(client, order(("id", "string", ""), ("amount", "int", 0), ("code", "int", 0)))
+        first = [old({"id": f"{number}", "amount": number, "code": 7}, value_of(typed)) for number in range(100)]
+        produce(node, typed, *first, GARBAGE, None)
+        rounds(service, complete(service, typed))
+        assert service.kept[typed].restarts >= 1
+        assert query(lake, typed, "SELECT count(*), sum(amount), max(code) FROM t") == [(101, 4950, 7)]
+
+        # int becomes long, one field is new, and one becomes a text: Iceberg has no rule for that.
+        with Admin(node.url) as admin:
+            admin.set_compatibility("NONE", f"{typed}-value")
+        new = order(("id", "string", ""), ("amount", "long", 0), ("code", "string", ""), ("city", "string", "Ulm"))
+        second = AvroSerializer(client, new)
+        values = [
+            second({"id": f"n{number}", "amount": 2**40, "code": "x", "city": "Bonn"}, value_of(typed))
+            for number in range(10)
+        ]
+        produce(node, typed, *values)
+        rounds(service, complete(service, typed))
+        assert service.kept[typed].restarts == 1, "the stream went on"
+        found = query(lake, typed, "SELECT id, amount, code, code_2, city FROM t WHERE _offset IN (1, 105) ORDER BY id")
+        assert found == [("1", 1, 7, None, None), ("n3", 2**40, None, "x", "Bonn")]
+        assert len(query(lake, typed, "SELECT DISTINCT _partition, _offset FROM t")) == 111
+        letters = query(lake, f"{typed}_dead_letters", "SELECT _offset, _value, _reason FROM t")
+        assert [letter[:2] for letter in letters] == [(100, GARBAGE)]
+        assert "schema" in letters[0][2]
+        check_pages(service, typed)
+
+
+def check_pages(service: Any, topic: str) -> None:
+    with served(service, "127.0.0.1", 0) as address:
+
+        def get(path: str) -> str:
+            with urllib.request.urlopen(f"http://{address}{path}") as answer:
+                return str(answer.read().decode())
+
+        metrics = get("/metrics")
+        for line in ("lag_messages{%s} 0.0", "rows_total{%s} 111.0", "bad_rows_total{%s} 1.0", "running{%s} 1.0"):
+            assert f"goqueue_table_{line}" % f'topic="{topic}"' in metrics
+        assert json.loads(get("/healthz"))["status"] == "ok"
+        (told,) = (table for table in json.loads(get("/status"))["tables"] if table["topic"] == topic)
+        assert (told["state"], told["lag"], told["rows"], told["bad_rows"]) == ("running", 0, 111, 1)
+
+
+def test_json_schema_and_protobuf_become_columns(
+    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    node, lake = own_node, tmp_path / "lake"
+    options = {"table": "iceberg", "table.freshness.ms": "100", "table.schema": "registry", "table.partition": "id"}
+    documents, messages = make_topic(1, **options), make_topic(1, **options)
+    schema = {
+        "type": "object",
+        "title": "Order",
+        "properties": {"id": {"type": "string"}, "lines": {"type": "array", "items": {"type": "integer"}}},
+    }
+    made = message_class("Order", {"id": STRING, "amount": INT64})
+    with registry(node) as client:
+        write = JSONSerializer(json.dumps(schema), client)
+        produce(node, documents, *(write({"id": f"{n % 3}", "lines": [n]}, value_of(documents)) for n in range(30)))
+        pack = ProtobufSerializer(made, client)
+        produce(node, messages, *(pack(made(id=f"{n % 3}", amount=n), value_of(messages)) for n in range(30)))
+    with serving(spark, node, lake) as service:
+        rounds(service, complete(service, documents, messages))
+    assert query(lake, documents, "SELECT id, sum(lines[1]) FROM t GROUP BY id ORDER BY id") == [
+        ("0", 135), ("1", 145), ("2", 155)
+    ]  # fmt: skip
+    assert query(lake, messages, "SELECT count(*), sum(amount) FROM t WHERE id = '1'") == [(10, 145)]
+    assert len({task.file.partition[0] for task in table_of(lake, messages).scan().plan_files()}) == 3
