@@ -1,20 +1,23 @@
 """Topics as tables of Iceberg, kept by the service, and read back by DuckDB and Polars."""
 
 import json
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars
+import pytest
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from pyspark.sql import SparkSession
 
-from goqueue.client.sync import Admin
+from goqueue.client.sync import Admin, Producer
 from goqueue.spark.iceberg.catalogs import own_catalog
 from goqueue.spark.iceberg.pages import served
+from goqueue.spark.iceberg.tidy import ORPHAN_AGE_S, expire, forget, remove_orphans
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.registry import message_class, produce, registry, value_of
@@ -43,7 +46,11 @@ def order(*fields: tuple[str, Any, Any]) -> str:
 
 
 def test_topics_become_tables_and_a_new_schema_new_columns_while_the_stream_runs(
-    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+    spark: SparkSession,
+    own_node: Node,
+    make_topic: CreateTopic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     node, lake, fresh = own_node, tmp_path / "lake", {"table": "iceberg", "table.freshness.ms": "100"}
     raw = make_topic(3, **fresh)
@@ -53,6 +60,7 @@ def test_topics_become_tables_and_a_new_schema_new_columns_while_the_stream_runs
         found = query(lake, raw, "SELECT value, _partition, _offset, _key, _headers[1]['key'], _priority FROM t")
         assert sorted((value, (partition, offset)) for value, partition, offset, *_ in found) == sorted(placed.items())
         assert {row[3:] for row in found} == {(b"key %d" % number, "number", "normal") for number in range(7)}
+        monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # there is another, in a package of its own
         assert polars.scan_iceberg(table_of(lake, raw)).select("_offset").collect().height == 2000
 
         # A topic that is made while the service runs. It cannot be a table before it has a schema.
@@ -126,3 +134,49 @@ def test_json_schema_and_protobuf_become_columns(
     ]  # fmt: skip
     assert query(lake, messages, "SELECT count(*), sum(amount) FROM t WHERE id = '1'") == [(10, 145)]
     assert len({task.file.partition[0] for task in table_of(lake, messages).scan().plan_files()}) == 3
+
+
+def test_an_upsert_table_has_the_last_row_of_each_key_and_is_tidied(
+    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    node, lake = own_node, tmp_path / "lake"
+    fresh = {"table": "iceberg", "table.freshness.ms": "100"}
+    topic = make_topic(2, **fresh, **{"table.mode": "upsert", "table.partition": "bucket(2,_key)"})
+    every = make_topic(2, **fresh, **{"table.retention.ms": "-1"})
+    wanted: dict[bytes, bytes] = {}
+    with serving(spark, node, lake) as service:
+        for number in range(4):
+            changes = {b"key %d" % key: b"%d of %d" % (number, key) for key in range(number * 50, number * 50 + 100)}
+            gone = [b"key %d" % key for key in range(number * 50, number * 50 + 10)]
+            with Producer(node.address) as producer:
+                producer.send_many(topic, [{"key": key, "value": b"older"} for key in changes])
+                producer.send_many(topic, [{"key": key, "value": value} for key, value in changes.items()])
+                producer.send_many(topic, [{"key": key, "value": None} for key in gone])
+            publish(node, every, [b"%d" % each for each in range(100)])
+            wanted = {key: value for key, value in (wanted | changes).items() if key not in gone}
+            rounds(service, complete(service, topic, every))
+            assert dict(query(lake, topic, "SELECT _key, value FROM t")) == wanted
+            assert query(lake, topic, "SELECT count(*) FROM t") == [(len(wanted),)]
+        produce(node, topic, b"a value without a key")
+        rounds(service, complete(service, topic))
+        (letter,) = query(lake, f"{topic}_dead_letters", "SELECT _value, _reason FROM t")
+        assert (letter[0], "no key" in letter[1]) == (b"a value without a key", True)
+
+        # Small files become few, and what is left over goes when it is old enough.
+        rows = sorted(query(lake, every, "SELECT value, _partition, _offset FROM t"))
+        before = table_of(lake, every)
+        assert len(list(before.scan().plan_files())) >= 8
+        service.kept[every].table.tidy(spark)
+        after = table_of(lake, every)
+        assert len(list(after.scan().plan_files())) == 1
+        assert sorted(query(lake, every, "SELECT value, _partition, _offset FROM t")) == rows
+        assert after.properties["goqueue.state"] == before.properties["goqueue.state"]
+        assert expire(after, kept=1) == len(before.metadata.snapshots)
+        assert remove_orphans(after, time.time()) == 0, "they are too young"
+        assert remove_orphans(after, time.time() + 2 * ORPHAN_AGE_S) >= 8
+        assert sorted(query(lake, every, "SELECT value, _partition, _offset FROM t")) == rows
+        forget(after.refresh(), 1, time.time() + 3600)
+        assert query(lake, every, "SELECT count(*) FROM t") == [(0,)]
+        publish(node, every, [b"one more"])
+        rounds(service, complete(service, every))
+        assert query(lake, every, "SELECT value FROM t") == [(b"one more",)]

@@ -219,12 +219,14 @@ def test_a_table_is_divided_by_parts(text: str) -> None:
     assert parse_option("table.partition", text) == text.replace(", ", ",")
 
 
+NINE = ",".join(f"c{number}" for number in range(9))
+
+
 @pytest.mark.parametrize(
-    "text", ["", "week(_timestamp", "bucket(_key)", "bucket(0,_key)", "day(a),day(a)", "a;b", ",", "1x", "a,b,"]
-    + [",".join(f"c{number}" for number in range(9))]
-)  # fmt: skip
+    "text", ["", "week(_timestamp", "bucket(_key)", "bucket(0,_key)", "day(a),a", "a;b", ",", "1x", "a,b,", NINE]
+)
 def test_a_partition_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(InvalidOption, match="table.partition"):
+    with pytest.raises(InvalidOption, match=r"table\.partition"):
         parse_option("table.partition", text)
 
 
@@ -232,11 +234,11 @@ def test_rows_of_one_key_stay_in_one_partition() -> None:
     check_together({"table.mode": "upsert"})
     check_together({"table.mode": "upsert", "table.partition": "bucket(4,_key)"})
     check_together({"table.mode": "append", "table.partition": "day(_timestamp)"})
-    with pytest.raises(InvalidOption, match="by _timestamp, but with table.mode=upsert"):
+    with pytest.raises(InvalidOption, match=r"by _timestamp, but with table\.mode=upsert"):
         check_together({"table.mode": "upsert", "table.partition": "bucket(4,_key),day(_timestamp)"})
 
 
 def test_a_catalog_is_a_name() -> None:
     assert parse_option("table.catalog", "lake-1") == "lake-1"
-    with pytest.raises(InvalidOption, match="table.catalog"):
+    with pytest.raises(InvalidOption, match=r"table\.catalog"):
         parse_option("table.catalog", "https://user:password@catalog")

@@ -194,7 +194,8 @@ SERVE = Job(
         _PER_TRIGGER,
     ),
     ("goqueue pipeline serve --lake lake",),
-    about="`goqueue topic alter orders --set table=iceberg` makes a topic one. New topics are found while it runs, and what fails is started again. It needs the extra goqueue[lake].",
+    about="`goqueue topic alter orders --set table=iceberg` makes a topic one. New topics are found while it runs, and"
+    " what fails is started again. It needs the extra goqueue[lake].",
     reads_brokers=False,
     extra="lake",
 )
