@@ -83,7 +83,7 @@ def fits(there: IcebergType, new: IcebergType) -> bool:
         return fits(there.element_type, new.element_type)
     if isinstance(there, MapType) and isinstance(new, MapType):
         return there.key_type == new.key_type and fits(there.value_type, new.value_type)
-    return _is_promoted(there, new) or _is_promoted(new, there)
+    return there == new or _is_promoted(there, new) or _is_promoted(new, there)
 
 
 def _is_promoted(narrow: IcebergType, wide: IcebergType) -> bool:

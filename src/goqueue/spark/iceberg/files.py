@@ -3,7 +3,7 @@
 What is written is told to the driver as bytes; the driver makes the entries of a manifest of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from itertools import count
 from typing import Any, NamedTuple
@@ -118,7 +118,8 @@ def _is_there(keys: pa.Table, values: Values) -> pa.Array:
 
 
 def as_bytes(file: DataFile) -> bytes:
-    values = [file[number] for number in range(len(file))]
+    every = (file[number] for number in range(len(file)))
+    values: list[Any] = [dict(value) if isinstance(value, Mapping) else value for value in every]  # some are lazy
     values[PARTITION] = list(values_of(file))
     values[CONTENT], values[FORMAT] = int(file.content), file.file_format.value
     return msgspec.msgpack.encode(values)

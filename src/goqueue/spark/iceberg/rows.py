@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from goqueue.model.errors import InvalidWish
 from goqueue.records.wishes import DELAY_MS, DELIVER_AT, NOW, read_wishes
@@ -74,6 +75,11 @@ def write_rows(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.Rec
 def tell(what: Any) -> Iterator[pa.RecordBatch]:
     for one in what:
         yield pa.RecordBatch.from_arrays([pa.array([msgspec.msgpack.encode(one)], pa.binary())], schema=RESULT)
+
+
+def read_told(results: DataFrame) -> list[Told]:
+    """On the driver, when all tasks are done."""
+    return [msgspec.msgpack.decode(bytes(row["told"]), type=Told, strict=False) for row in results.collect()]
 
 
 def told_at_the_end(dead: Files | None, seen: dict[int, Seen]) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ A commit, step by step; what a kill -9 between two steps leaves is done again or
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ from goqueue.spark.formats.registry import Registry
 from goqueue.spark.iceberg.catalogs import Catalogs
 from goqueue.spark.iceberg.columns import DEAD, OWN, VALUE, Named, iceberg_schema, named, renamed, spec_of
 from goqueue.spark.iceberg.files import as_bytes, from_bytes, target_of
-from goqueue.spark.iceberg.rows import RESULT_DDL, Plan, Told, write_rows
+from goqueue.spark.iceberg.rows import RESULT_DDL, Plan, Told, read_told, write_rows
 from goqueue.spark.iceberg.settings import DEAD_LETTERS, NAMESPACE, UPSERT, TableSettings
 from goqueue.spark.iceberg.state import State, read_state, told, written
 from goqueue.spark.iceberg.tidy import FILES_MIN, Tidied, tidied
@@ -202,7 +202,7 @@ class TopicTable:
     def _written(self, batch: DataFrame, plan: Plan, grounds: Grounds, transaction: Transaction) -> Files:
         """By executors. What a task wrote that was tried again is left to the removal of orphans."""
         write = upserted if self._replaces else appended
-        return gathered(write(batch, plan), plan, grounds, transaction.table_metadata.default_spec_id)
+        return gathered(read_told(write(batch, plan)), plan, grounds, transaction.table_metadata.default_spec_id)
 
     def decoding(self) -> Decoding | None:
         """By the latest schema that the registry has now. SparkError: it has none."""
@@ -266,11 +266,10 @@ def appended(batch: DataFrame, plan: Plan) -> DataFrame:
     return batch.mapInArrow(partial(write_rows, plan=plan), RESULT_DDL)
 
 
-def gathered(results: DataFrame, plan: Plan, grounds: Grounds, spec_id: int) -> Files:
+def gathered(results: Iterable[Told], plan: Plan, grounds: Grounds, spec_id: int) -> Files:
     data, dead, gone = [], [], set()
     seen: list[tuple[int, tuple[int, int, int]]] = []
-    for row in results.collect():
-        one = msgspec.msgpack.decode(bytes(row["told"]), type=Told, strict=False)
+    for one in results:
         if one.data:
             data.append(from_bytes(one.data, spec_id))
         if one.dead:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import msgspec
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType
 from pyiceberg.exceptions import CommitFailedException
@@ -22,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from goqueue.spark.errors import told_in_one_line
 from goqueue.spark.iceberg.files import Files, Target, Values, as_bytes, from_bytes, target_of, values_of
-from goqueue.spark.iceberg.rows import RESULT_DDL, Told, tell
+from goqueue.spark.iceberg.rows import RESULT_DDL, Told, read_told, tell
 
 SMALL_BYTES = 32 * 1024 * 1024
 TOGETHER_BYTES = 128 * 1024 * 1024
@@ -52,8 +51,7 @@ def put_together(spark: SparkSession, table: Table, files_min: int = FILES_MIN) 
         return 0, 0
     plan = [[as_bytes(file) for file in group] for group in groups]
     rewrite = partial(_rewritten, groups=plan, target=target_of(table, table.metadata))
-    results = spark.range(len(groups), numPartitions=len(groups)).mapInArrow(rewrite, RESULT_DDL).collect()
-    told = [msgspec.msgpack.decode(bytes(row["told"]), type=Told, strict=False) for row in results]
+    told = read_told(spark.range(len(groups), numPartitions=len(groups)).mapInArrow(rewrite, RESULT_DDL))
     new = [from_bytes(one.data, table.metadata.default_spec_id) for one in told]
     old = [file for group in groups for file in group]
     transaction = table.transaction()

@@ -35,11 +35,11 @@ NO_KEY = "it has no key, and rows of this table are known by theirs"
 def upserted(batch: DataFrame, plan: Plan) -> DataFrame:
     """What the tasks tell."""
     schema = StructType([*batch.schema.fields, StructField(PLACE, StringType())])
-    placed = batch.mapInArrow(partial(_placed, plan=plan), schema)
-    return placed.repartition(PLACE).mapInArrow(partial(upsert_rows, plan=plan), RESULT_DDL)
+    rows = batch.mapInArrow(partial(placed, plan=plan), schema)
+    return rows.repartition(PLACE).mapInArrow(partial(upsert_rows, plan=plan), RESULT_DDL)
 
 
-def _placed(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
+def placed(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
     """With the partition of the table that each belongs to, as a text."""
     with told_in_one_line():
         metadata = plan.data.opened()
