@@ -18,10 +18,11 @@ from goqueue.client.sync import Admin, Producer
 from goqueue.spark.iceberg.catalogs import own_catalog
 from goqueue.spark.iceberg.pages import served
 from goqueue.spark.iceberg.tidy import ORPHAN_AGE_S, expire, forget, remove_orphans
+from goqueue.spark.jobs import reconcile, restore
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.registry import message_class, produce, registry, value_of
-from tests.integration.spark.jobs import publish
+from tests.integration.spark.jobs import Jobs, publish
 from tests.integration.spark.serving import complete, rounds, serving
 
 GARBAGE = b"\0\0\0\0\1\xff\xff"
@@ -137,7 +138,11 @@ def test_json_schema_and_protobuf_become_columns(
 
 
 def test_an_upsert_table_has_the_last_row_of_each_key_and_is_tidied(
-    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+    spark: SparkSession,
+    own_node: Node,
+    make_topic: CreateTopic,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     node, lake = own_node, tmp_path / "lake"
     fresh = {"table": "iceberg", "table.freshness.ms": "100"}
@@ -161,6 +166,19 @@ def test_an_upsert_table_has_the_last_row_of_each_key_and_is_tidied(
         rounds(service, complete(service, topic))
         (letter,) = query(lake, f"{topic}_dead_letters", "SELECT _value, _reason FROM t")
         assert (letter[0], "no key" in letter[1]) == (b"a value without a key", True)
+
+        # The table is an archive to other jobs: it has all, and can be written back, dead letters too.
+        jobs = Jobs(node, capsys)
+        assert jobs(reconcile, f"topic:{every}", f"lake:{lake}", "--topic", every)["is_right"]
+        again, letters = make_topic(2), make_topic(1)
+        kept = ("--into", again, "--keep-partitions", "--keep-timestamps")
+        assert jobs(restore, every, "--lake", str(lake), *kept)["records"] == 400
+        columns = ["key", "value", "partition", "timestamp"]
+        source = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address)
+        first, second = (source.load(name).select(*columns).collect() for name in (every, again))
+        assert sorted(map(str, second)) == sorted(map(str, first))
+        jobs(restore, f"{topic}_dead_letters", "--lake", str(lake), "--into", letters)
+        assert [bytes(row.value) for row in source.load(letters).collect()] == [b"a value without a key"]
 
         # Small files become few, and what is left over goes when it is old enough.
         rows = sorted(query(lake, every, "SELECT value, _partition, _offset FROM t"))
