@@ -81,7 +81,7 @@ def show(directory: Path, kafka: str, server: str, orders: int) -> int:
     done.append(report.main(["orders", "enriched", *asked]))
 
     say("orders as a table of Iceberg, with a new column on the way", f"goqueue pipeline serve --lake {tables}")
-    done.append(table.keep(kafka, server, tables))
+    done.append(table.keep(kafka, server, tables, orders))
 
     say("what does DuckDB find in it?", table.SQL)
     for row in table.ask(tables):
