@@ -167,18 +167,7 @@ def test_an_upsert_table_has_the_last_row_of_each_key_and_is_tidied(
         (letter,) = query(lake, f"{topic}_dead_letters", "SELECT _value, _reason FROM t")
         assert (letter[0], "no key" in letter[1]) == (b"a value without a key", True)
 
-        # The table is an archive to other jobs: it has all, and can be written back, dead letters too.
-        jobs = Jobs(node, capsys)
-        assert jobs(reconcile, f"topic:{every}", f"lake:{lake}", "--topic", every)["is_right"]
-        again, letters = make_topic(2), make_topic(1)
-        kept = ("--into", again, "--keep-partitions", "--keep-timestamps")
-        assert jobs(restore, every, "--lake", str(lake), *kept)["records"] == 400
-        columns = ["key", "value", "partition", "timestamp"]
-        source = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address)
-        first, second = (source.load(name).select(*columns).collect() for name in (every, again))
-        assert sorted(map(str, second)) == sorted(map(str, first))
-        jobs(restore, f"{topic}_dead_letters", "--lake", str(lake), "--into", letters)
-        assert [bytes(row.value) for row in source.load(letters).collect()] == [b"a value without a key"]
+        check_jobs(spark, Jobs(node, capsys), node, lake, (topic, every, make_topic(2), make_topic(1)))
 
         # Small files become few, and what is left over goes when it is old enough.
         rows = sorted(query(lake, every, "SELECT value, _partition, _offset FROM t"))
@@ -198,3 +187,17 @@ def test_an_upsert_table_has_the_last_row_of_each_key_and_is_tidied(
         publish(node, every, [b"one more"])
         rounds(service, complete(service, every))
         assert query(lake, every, "SELECT value FROM t") == [(b"one more",)]
+
+
+def check_jobs(spark: SparkSession, jobs: Jobs, node: Node, lake: Path, topics: tuple[str, str, str, str]) -> None:
+    """The table is an archive to other jobs: it has all, and can be written back, dead letters too."""
+    topic, every, again, letters = topics
+    assert jobs(reconcile, f"topic:{every}", f"lake:{lake}", "--topic", every)["is_right"]
+    kept = ("--into", again, "--keep-partitions", "--keep-timestamps")
+    assert jobs(restore, every, "--lake", str(lake), *kept)["records"] == 400
+    columns = ["key", "value", "partition", "timestamp"]
+    source = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address)
+    first, second = (source.load(name).select(*columns).collect() for name in (every, again))
+    assert sorted(map(str, second)) == sorted(map(str, first))
+    jobs(restore, f"{topic}_dead_letters", "--lake", str(lake), "--into", letters)
+    assert [bytes(row.value) for row in source.load(letters).collect()] == [b"a value without a key"]

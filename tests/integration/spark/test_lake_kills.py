@@ -35,8 +35,9 @@ def test_a_service_that_is_killed_at_every_step_of_a_commit_has_each_message_onc
         produce(node, topic, *(GARBAGE if number % 10 == 3 else value for number, value in enumerate(values)))
     asked = ["--lake", str(lake), "--kafka", node.address, "--server", node.url, "--batch", str(BATCH)]
     quiet = ["--listen", "127.0.0.1:0", "--master", "local[2]"]
-    # Each run does one batch and dies in its second; before the swap that one leaves nothing, after it everything.
-    done, batches = 0, {"written": 1, "manifest": 1, "swapped": 2, "settled": 2}
+    # Each run does one batch and dies in its second; before the swap that one leaves nothing, after it everything. The
+    # first batch of the last run is the one that the run before it has committed, and Spark does not know that.
+    done, batches = 0, {"written": 1, "manifest": 1, "swapped": 2, "settled": 1}
     for step in lake_driver.STEPS:
         at = {"manifest": 3}.get(step, 2)  # the first batch swaps two tables: its own, and that of the dead letters
         command = [sys.executable, "-m", lake_driver.__name__, step, str(at), *asked, *quiet]
