@@ -50,14 +50,15 @@ def test_a_service_that_is_killed_at_every_step_of_a_commit_has_each_message_onc
         assert query(lake, topic, "SELECT count(*), count(DISTINCT _offset) FROM t") == [(done * 270, done * 270)], step
     letters = query(lake, f"{topic}_dead_letters", "SELECT count(*) FROM t")
     assert letters == [(done * 30,)]
-    run_to_the_end([GOQUEUE, "pipeline", "serve", *asked, "--listen", "127.0.0.1:9197"], topic)
+    listen = f"{node.address.rpartition(':')[0]}:9099"  # an address that no other test has
+    run_to_the_end([GOQUEUE, "pipeline", "serve", *asked, "--listen", listen])
     found = query(lake, topic, "SELECT _offset, id FROM t ORDER BY _offset")
     assert found == [(number, number) for number in range(ROWS) if number % 10 != 3]
     letters = query(lake, f"{topic}_dead_letters", "SELECT _offset, _value FROM t ORDER BY _offset")
     assert letters == [(number, GARBAGE) for number in range(3, ROWS, 10)]
 
 
-def run_to_the_end(command: list[Any], topic: str) -> None:
+def run_to_the_end(command: list[Any]) -> None:
     """The real command, until it has all; then it is told to stop, with its group."""
     process = subprocess.Popen(list(map(str, command)), start_new_session=True, stderr=subprocess.PIPE, text=True)
     try:
@@ -76,6 +77,5 @@ def run_to_the_end(command: list[Any], topic: str) -> None:
 
 
 def is_complete(asked: "subprocess.CompletedProcess[str]") -> bool:
-    """Every topic of the node that is a table is there: other tests have some too."""
     tables = json.loads(asked.stdout)["tables"] if asked.stdout else []
     return bool(tables) and all(table["lag"] == 0 and table["state"] == "running" for table in tables)
