@@ -81,7 +81,7 @@ format: .venv/.ready-dev  ## put the code into the shape that check asks for
 bench: .venv/.ready-dev  ## measure; writes benchmarks/results/ and RESULTS.md; choose with ONLY=
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-demo: .venv/.ready-dev  ## orders in, enriched by Spark, to a topic and a lake, with a report page; ends by itself
+demo: .venv/.ready-dev  ## orders in, enriched by Spark, to a topic, a lake and a table of Iceberg; ends by itself
 	@$(BIN)/python examples/orders/demo.py
 
 etcd: .venv/.ready-run  ## build etcd from its sources, once, and say where it is

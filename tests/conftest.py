@@ -17,6 +17,7 @@ WITHOUT_SESSION = (
     "test_connect",
     "test_jobs_errors",
     "test_kafka_conn",
+    "test_lake_kills",
     "test_no_java",
     "test_queue_reader",
     "test_read_ranges",

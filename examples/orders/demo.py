@@ -14,6 +14,7 @@ from pathlib import Path
 
 import enrich
 import shop
+import table
 
 from goqueue.spark import session
 from goqueue.spark.jobs import archive, dlq, reconcile, report
@@ -55,7 +56,7 @@ def start_broker(directory: Path) -> tuple[subprocess.Popen, dict]:
 
 def show(directory: Path, kafka: str, server: str, orders: int) -> int:
     asked = ["--kafka", kafka, "--server", server]
-    lake = str(directory / "lake")
+    lake, tables = str(directory / "lake"), str(directory / "tables")
 
     say(f"{orders:,} orders of 50 customers come in", "examples/orders/shop.py")
     asyncio.run(shop.open_shop(server))
@@ -79,7 +80,14 @@ def show(directory: Path, kafka: str, server: str, orders: int) -> int:
     say("how did it go?", "goqueue pipeline report orders enriched")
     done.append(report.main(["orders", "enriched", *asked]))
 
-    print(f"\nThe lake: {lake}")
+    say("orders as a table of Iceberg, with a new column on the way", f"goqueue pipeline serve --lake {tables}")
+    done.append(table.keep(kafka, server, tables, orders))
+
+    say("what does DuckDB find in it?", table.SQL)
+    for row in table.ask(tables):
+        print(*row, sep="\t")
+
+    print(f"\nThe lake: {lake}, and the table: {tables}")
     return max(done)
 
 

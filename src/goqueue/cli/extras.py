@@ -25,6 +25,7 @@ MODULES = {
         "uvloop",
     },
     "bench": {"confluent_kafka"},
+    "lake": {"pyiceberg", "pyiceberg_core", "sqlalchemy"},
     "spark": {"py4j", "pyarrow", "pyspark"},
 }
 

@@ -10,6 +10,7 @@ from goqueue.model.kept_options import INT_MAX, KEPT_OPTIONS, LONG_MAX
 from goqueue.model.names import LEDGER_PREFIX, check_kept_name
 from goqueue.model.placements import NOWHERE, NodeInfo, Placement
 from goqueue.model.schemas import SUBJECT_CHARS_MAX
+from goqueue.model.table_options import DEFAULT, check_catalog, check_partition, check_upsert
 
 DAY_MS = 24 * 60 * 60 * 1000
 UNLIMITED = -1
@@ -70,6 +71,19 @@ class TopicOptions:
     """How long a `gq-dedup-id` is remembered; 0: it says nothing."""
     dedup_scope: str = "topic"
     """Within what a `gq-dedup-id` is the same: the topic, or the records of one key."""
+    # What `goqueue pipeline serve` does with this topic.
+    table: str = "none"
+    """Whether the topic is kept as a table of Iceberg as well."""
+    table_mode: str = "append"
+    """A row for each record, or the last one of each key."""
+    table_schema: str = "raw"
+    """The value as one column, or the columns of its schema in the registry."""
+    table_partition: str = "default"
+    """By what the files of the table are divided: by day, and by key where there is one row of each."""
+    table_freshness_ms: int = 60_000
+    table_retention_ms: int = UNLIMITED
+    table_catalog: str = ""
+    """A name that the service knows; empty: the service's own."""
 
     @cached_property
     def is_plain(self) -> bool:
@@ -99,6 +113,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "fair_by": ("none", "header", "key"),
     "dedup_scope": ("topic", "key"),
     "schema_validation": ("off", "reject", "dead-letter"),
+    "table": ("none", "iceberg"),
+    "table_mode": ("append", "upsert"),
+    "table_schema": ("raw", "registry"),
 }
 LOWEST: Mapping[str, float] = {
     "max_compaction_lag_ms": 1,
@@ -112,6 +129,8 @@ LOWEST: Mapping[str, float] = {
     "segment_ms": 1,
     "lease_ms": 1,
     "unacked_max": 1,
+    "table_freshness_ms": 100,
+    "table_retention_ms": UNLIMITED,
 }
 HIGHEST: Mapping[str, float] = {
     "min_cleanable_dirty_ratio": 1,
@@ -166,6 +185,7 @@ def check_together(overrides: Mapping[str, str]) -> None:
     least, most = "min.compaction.lag.ms", "max.compaction.lag.ms"
     if least in overrides and most in overrides and int(overrides[least]) > int(overrides[most]):
         raise InvalidOption(f"{least} is {overrides[least]}, but must not be over {most} ({overrides[most]})")
+    check_upsert(overrides.get("table.mode", ""), overrides.get("table.partition", DEFAULT))
 
 
 def _check_weights(name: str, text: str) -> str:
@@ -196,7 +216,13 @@ def _check_label(name: str, text: str) -> str:
     return text
 
 
-_CHECKS = {"lane_weights": _check_weights, "dead_letter_topic": _check_topic, "schema_subject": _check_subject}
+_CHECKS = {
+    "lane_weights": _check_weights,
+    "dead_letter_topic": _check_topic,
+    "schema_subject": _check_subject,
+    "table_partition": check_partition,
+    "table_catalog": check_catalog,
+}
 
 
 def minimum_in_sync(overrides: Mapping[str, str], copies: int) -> int:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 def kill_all_of(pid: int) -> None:
-    """The process, its children, and theirs."""
-    for each in (pid, *_descendants(pid)):
+    """The process, its children, and theirs; the last first, so that one may kill itself."""
+    for each in (*reversed(_descendants(pid)), pid):
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
 

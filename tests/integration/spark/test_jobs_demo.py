@@ -27,3 +27,8 @@ def test_the_worked_example_runs_to_its_end(
     assert "300 orders" in said
     assert "Throughput" not in said, "a chart's worth of rows is for --out"
     assert "Latency" in said
+    found = said.partition("what does DuckDB find in it?")[2].splitlines()
+    assert [line for line in found if "\t" in line][:4] == [
+        f"{city}\t25\t250.0" for city in ("Lisbon", "Oslo", "Prague", "Turin")
+    ]
+    assert next(line for line in found if line.startswith("None\t300\t"))

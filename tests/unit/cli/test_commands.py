@@ -30,7 +30,7 @@ cluster info|health|status|nodes|partitions|events|elect|recover|ready|dev,
 user create|list|change|delete, key create|list|rotate|delete, acl create|list|delete, quota set|list|describe|delete,
 tenant create|list|describe|update|suspend|activate|disable|delete|quotas|usage, audit,
 admin reset|rekey, config view|get-contexts|use-context|set-context|delete-context,
-pipeline archive|restore|backfill|reconcile|report|dlq,
+pipeline serve|status|archive|restore|backfill|reconcile|report|dlq,
 bench produce|consume|queue|latency, doctor, repair, version,
 completion, reference"""
 

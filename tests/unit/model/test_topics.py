@@ -17,13 +17,14 @@ from goqueue.model.topics import (
     Image,
     Topic,
     TopicOptions,
+    check_together,
     dotted,
     parse_option,
 )
 
 NUMBERS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), int | float)]
 TEXTS = [each.name for each in fields(TopicOptions) if isinstance(getattr(DEFAULTS, each.name), str)]
-for name in ("dead_letter_topic", "schema_subject"):
+for name in ("dead_letter_topic", "schema_subject", "table_partition", "table_catalog"):
     TEXTS.remove(name)
 
 
@@ -209,3 +210,35 @@ def test_a_topic_is_plain_if_none_of_its_options_is_about_single_records(
 ) -> None:
     assert DEFAULTS.is_plain
     assert replace(DEFAULTS, **{option: value}).is_plain is is_plain  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", ["default", "none", "day(_timestamp)", "day(_timestamp), bucket(16, _key)", "region", "truncate(3,name)"]
+)
+def test_a_table_is_divided_by_parts(text: str) -> None:
+    assert parse_option("table.partition", text) == text.replace(", ", ",")
+
+
+NINE = ",".join(f"c{number}" for number in range(9))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "week(_timestamp", "bucket(_key)", "bucket(0,_key)", "day(a),a", "a;b", ",", "1x", "a,b,", NINE]
+)
+def test_a_partition_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOption, match=r"table\.partition"):
+        parse_option("table.partition", text)
+
+
+def test_rows_of_one_key_stay_in_one_partition() -> None:
+    check_together({"table.mode": "upsert"})
+    check_together({"table.mode": "upsert", "table.partition": "bucket(4,_key)"})
+    check_together({"table.mode": "append", "table.partition": "day(_timestamp)"})
+    with pytest.raises(InvalidOption, match=r"by _timestamp, but with table\.mode=upsert"):
+        check_together({"table.mode": "upsert", "table.partition": "bucket(4,_key),day(_timestamp)"})
+
+
+def test_a_catalog_is_a_name() -> None:
+    assert parse_option("table.catalog", "lake-1") == "lake-1"
+    with pytest.raises(InvalidOption, match=r"table\.catalog"):
+        parse_option("table.catalog", "https://user:password@catalog")

@@ -7,6 +7,7 @@ from goqueue.cli.logins import security_of
 from goqueue.spark.jobs.table import JOBS
 
 NEEDED = ("pyspark", "pyarrow")
+OF_TABLES = ("pyiceberg", "pyiceberg_core", "sqlalchemy")
 
 
 def run(call: Call) -> int:
@@ -17,8 +18,9 @@ def run(call: Call) -> int:
     given.server = None if given.kafka and target.sources["server"] == "default" else target.server
     given.api_key, given.ca, given.security = None, None, security_of(target)
     given.output = call.form
-    for each in NEEDED:  # before a job is begun
+    job = next(job for job in JOBS if job.name == name)
+    for each in (*NEEDED, *OF_TABLES) if job.extra == "lake" else NEEDED:  # before a job is begun
         import_module(each)
     from goqueue.spark.jobs.start import start
 
-    return start(next(job for job in JOBS if job.name == name), given)
+    return start(job, given)

@@ -14,8 +14,9 @@ from pyspark.sql import functions as f
 from goqueue.spark.errors import SparkError
 from goqueue.spark.jobs.lake_tables import BATCH, DATE, TABLES, Table
 from goqueue.spark.jobs.running import EXIT_NOT_FOUND, EXIT_USAGE, JobFailed
+from goqueue.spark.jobs.served_tables import ServedTable, is_served, served_topics
 
-PARQUET = "parquet"
+PARQUET, SERVED = "parquet", "served"
 OWN = "_goqueue"
 """What begins with an underscore is no data to any reader of Parquet."""
 STAGING = ".spark-staging-"
@@ -45,7 +46,8 @@ class Lake:
         if found and self.format and found != self.format:
             raise JobFailed(f"the archive of {topic} in {self.root} is {found}, not {self.format}", EXIT_USAGE)
         files, place = self._place(self.topic_path(topic))
-        table = TABLES[found or self.format or PARQUET](spark or self.spark, files.makeQualified(place).toString())
+        kind = ServedTable if found == SERVED else TABLES[found or self.format or PARQUET]
+        table: Table = kind(spark or self.spark, files.makeQualified(place).toString())
         table.check()
         return table
 
@@ -56,7 +58,9 @@ class Lake:
         if self.exists(f"{path}/metadata"):
             return "iceberg"
         files, place = self._place(f"{path}/{DATE}=*")  # the others make their log before they write
-        return PARQUET if files.globStatus(place) else None
+        if files.globStatus(place):
+            return PARQUET
+        return SERVED if is_served(self.root, topic) else None
 
     # -- places
 
@@ -83,7 +87,8 @@ class Lake:
         if not files.exists(place):
             return []
         names = (entry.getPath().getName() for entry in files.listStatus(place))
-        return sorted(name.removeprefix("topic=") for name in names if name.startswith("topic="))
+        archived = [name.removeprefix("topic=") for name in names if name.startswith("topic=")]
+        return sorted({*archived, *served_topics(self.root)})
 
     def sweep(self, topic: str) -> None:
         """Throw away what a killed run was about to write. No reader sees it, but it takes room."""

@@ -80,7 +80,7 @@ def to_the_end(
     finally:
         for query in queries:
             if stopping.signal:
-                _finish_batch(query, stopping)
+                finish_batch(query, stopping)
             query.stop()
     for query in queries:
         failed = query.exception()
@@ -89,7 +89,7 @@ def to_the_end(
     return queries
 
 
-def _finish_batch(query: StreamingQuery, stopping: Stopping) -> None:
+def finish_batch(query: StreamingQuery, stopping: Stopping) -> None:
     """A micro-batch that has begun is finished, so that nothing of it is done again."""
     before, pause = _batches_done(query), threading.Event()
     while query.isActive and query.status["isTriggerActive"] and _batches_done(query) == before:

@@ -148,9 +148,9 @@ def api_key_of(file: str | None) -> str | None:
 
 def carry_out(job: Job, work: Work, given: Namespace) -> int:
     """Returns the exit code of the process."""
-    tell = Teller(given.output)
     running = SparkSession.getActiveSession()
-    try:
+
+    def on_spark(tell: Teller) -> int:
         if job.reads_brokers:
             check_topics({"kafka.bootstrap.servers": kafka_of(given)} | shown_by(given), topics_of(given))
         tell.progress("starting Spark ...")
@@ -159,13 +159,23 @@ def carry_out(job: Job, work: Work, given: Namespace) -> int:
         code = work(Run(spark, given, tell))
         tell.end()
         return code
+
+    try:
+        return concluded(given, on_spark)
+    finally:
+        if running is None and (started := SparkSession.getActiveSession()) is not None:
+            started.stop()
+
+
+def concluded(given: Namespace, work: Callable[[Teller], int]) -> int:
+    """What goes wrong is told in a line."""
+    tell = Teller(given.output)
+    try:
+        return work(tell)
     except (JobFailed, GoQueueError, PySparkException) as error:
         words, code = told(error)
         tell.note(words)
         return code
-    finally:
-        if running is None and (started := SparkSession.getActiveSession()) is not None:
-            started.stop()
 
 
 def register(spark: SparkSession) -> None:

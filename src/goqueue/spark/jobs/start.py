@@ -8,10 +8,13 @@ from goqueue.spark.jobs.dlq import dlq
 from goqueue.spark.jobs.reconcile import reconcile
 from goqueue.spark.jobs.report import report
 from goqueue.spark.jobs.restore import restore
-from goqueue.spark.jobs.running import Work, carry_out
+from goqueue.spark.jobs.running import Work, carry_out, concluded
+from goqueue.spark.jobs.serve import serve
+from goqueue.spark.jobs.status import status
 from goqueue.spark.jobs.words import Job
 
 _WORK: dict[str, Work] = {
+    "serve": serve,
     "archive": archive,
     "restore": restore,
     "backfill": backfill,
@@ -22,4 +25,6 @@ _WORK: dict[str, Work] = {
 
 
 def start(job: Job, given: Namespace) -> int:
+    if not job.needs_spark:
+        return concluded(given, lambda tell: status(given, tell))
     return carry_out(job, _WORK[job.name], given)

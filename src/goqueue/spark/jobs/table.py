@@ -1,6 +1,6 @@
 """All jobs, as one table: what `goqueue pipeline` offers and what spark-submit accepts."""
 
-from goqueue.spark.jobs.words import Job, count, flag, moment, place, rate, span
+from goqueue.spark.jobs.words import Job, address, count, flag, moment, place, rate, span
 
 _LAKE = flag("--lake", metavar="DIR", is_required=True, help="the directory (or hdfs://, s3a:// ...) of the archive")
 _FOLLOW = flag("--follow", help="go on with what comes, until Ctrl-C (default: up to now, then end)")
@@ -165,4 +165,56 @@ DLQ = Job(
     reads_brokers=False,
 )
 
-JOBS = (ARCHIVE, RESTORE, BACKFILL, RECONCILE, REPORT, DLQ)
+_AT = ("127.0.0.1", 9099)
+SERVE = Job(
+    "serve",
+    "keep topics with the option table=iceberg as tables of Iceberg, each message exactly once, until it is stopped",
+    (
+        flag(
+            "--lake",
+            metavar="DIR",
+            is_required=True,
+            help="the service's directory: its own catalog, tables and checkpoints",
+        ),
+        flag(
+            "--listen",
+            metavar="HOST:PORT",
+            kind=address,
+            default=_AT,
+            help="where /healthz, /metrics and /status are (default 127.0.0.1:9099)",
+        ),
+        flag("--look", metavar="TIME", kind=span, default=2000, help="how often to look for topics (default 2s)"),
+        flag(
+            "--tidy",
+            metavar="TIME",
+            kind=span,
+            default=600_000,
+            help="how often to put small files together and to remove old snapshots, rows and files (default 10m)",
+        ),
+        _PER_TRIGGER,
+    ),
+    ("goqueue pipeline serve --lake lake",),
+    about="`goqueue topic alter orders --set table=iceberg` makes a topic one. New topics are found while it runs, and"
+    " what fails is started again. It needs the extra goqueue[lake].",
+    reads_brokers=False,
+    extra="lake",
+)
+STATUS = Job(
+    "status",
+    "tell how the tables of goqueue pipeline serve do",
+    (
+        flag(
+            "--at",
+            metavar="HOST:PORT",
+            kind=address,
+            default=_AT,
+            help="where it listens (default 127.0.0.1:9099)",
+        ),
+    ),
+    ("goqueue pipeline status", "goqueue pipeline status --at 10.0.0.7:9099 -o json"),
+    about="Ends with 1 if a table is failing.",
+    reads_brokers=False,
+    needs_spark=False,
+)
+
+JOBS = (SERVE, STATUS, ARCHIVE, RESTORE, BACKFILL, RECONCILE, REPORT, DLQ)

@@ -13,6 +13,7 @@ from goqueue.model.errors import GoQueueError
 
 OUTPUTS = ("table", "json")
 SECRET_OPTIONS = ("goqueue.api.key", "kafka.sasl.jaas.config", "kafka.ssl.key.password")
+PORT_MAX = 65535
 _RATE = re.compile(r"([1-9][0-9]{0,8})\s*(?:/\s*(s|m|h))?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -46,6 +47,9 @@ class Job(NamedTuple):
     about: str = ""
     reads_brokers: bool = True
     """It needs the topics that it names, so that no Spark need be started where there are none."""
+    needs_spark: bool = True
+    extra: str = "spark"
+    """Of goqueue, which has to be installed for it."""
 
 
 def flag(*names: str, help: str, **more: Any) -> Flag:
@@ -126,6 +130,13 @@ def span(text: str) -> int:
         return parse_duration_ms(text)
     except GoQueueError as error:
         raise ArgumentTypeError(str(error)) from None
+
+
+def address(text: str) -> tuple[str, int]:
+    host, mark, port = text.rpartition(":")
+    if not mark or not host or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
+        raise ArgumentTypeError(f"{text!r}: expected HOST:PORT")
+    return host.strip("[]"), int(port)
 
 
 def count(text: str) -> int:
