@@ -19,6 +19,7 @@ from goqueue.doors.kafka.handlers.share_acks import (
     find_topic,
     lease_ms_of,
 )
+from goqueue.doors.kafka.handlers.share_entering import enter
 from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
 from goqueue.doors.kafka.request import Request
 from goqueue.doors.kafka.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, ShareSession, TopicIdPartition
@@ -26,7 +27,6 @@ from goqueue.machines.deliveries.commands import LeasedRun
 from goqueue.model.access import Kind
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.ids import check_group_id, check_member_id
 from goqueue.model.quotas import CONSUMED
 from goqueue.model.refusal import Refused
 from goqueue.model.starts import EARLIEST, LATEST
@@ -43,7 +43,7 @@ Errors = Mapping[TopicIdPartition, GoQueueError]
 def handle_share_fetch(request: Request) -> None:
     message: wire.ShareFetchRequest = request.message
     try:
-        session = _enter(request)
+        session = enter(request)
         if message.share_session_epoch != CLOSE_EPOCH and (message.topics or message.forgotten_topics_data):
             session.change(_named(message.topics), _forgotten(message.forgotten_topics_data))
     except Refused as error:
@@ -70,7 +70,7 @@ def handle_share_acknowledge(request: Request) -> None:
     try:
         if message.share_session_epoch == OPEN_EPOCH:
             raise Refused(Code.INVALID_SHARE_SESSION_EPOCH, "a session is opened by a fetch")
-        session = _enter(request)
+        session = enter(request)
     except Refused as error:
         request.answer(wire.ShareAcknowledgeResponse(error_code=error.code, error_message=str(error)))
         return
@@ -97,33 +97,6 @@ def handle_share_acknowledge(request: Request) -> None:
     acknowledge(request, session, message.topics, renews=message.is_renew_ack, on_acked=acknowledged)
     # Answers leave in the order of their requests: a fetch that waits for records would keep this one waiting too.
     session.hurry()
-
-
-def _enter(request: Request) -> ShareSession:
-    message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
-    if not message.group_id or not message.member_id:
-        raise Refused(Code.INVALID_REQUEST, "a session belongs to a member of a group")
-    epoch = message.share_session_epoch
-    if epoch <= OPEN_EPOCH:
-        _check_ends(request, epoch)
-    return request.sessions.share.enter(request.broker, request.connection, message.group_id, message.member_id, epoch)
-
-
-def _check_ends(request: Request, epoch: int) -> None:
-    """What opens a session, or closes it. What comes between names one that is known."""
-    message: wire.ShareFetchRequest | wire.ShareAcknowledgeRequest = request.message
-    group_id = message.group_id or ""
-    check_group_id(group_id)
-    check_member_id(message.member_id or "")
-    if epoch == OPEN_EPOCH and request.broker.groups.is_stream(group_id):
-        raise Refused(Code.GROUP_ID_NOT_FOUND, f"group {group_id!r} is not a share group")
-    if isinstance(message, wire.ShareFetchRequest):
-        if epoch == OPEN_EPOCH and any(
-            one.acknowledgement_batches for topic in message.topics for one in topic.partitions
-        ):
-            raise Refused(Code.INVALID_REQUEST, "a new session has nothing to acknowledge")
-        if epoch == CLOSE_EPOCH and message.forgotten_topics_data:
-            raise Refused(Code.INVALID_REQUEST, "a session that is closed forgets everything")
 
 
 def _named(topics: Iterable[wire.ShareTopic]) -> list[TopicIdPartition]:
