@@ -22,9 +22,10 @@ from goqueue.cli.table import ASKS, Command
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 GOQUEUE = Path(sys.executable).with_name("goqueue")
-WANTED = """serve, topic list|create|describe|alter|trim|purge|delete, produce, consume,
-group list|describe|delete|offsets|settle|reset-offsets, dlq list|show|redrive|discard|purge,
-delay list|cancel|reschedule, schedule list|set|run|delete, replay, trace list|get|search|stats, why, top,
+WANTED = """serve, topic list|create|describe|alter|trim|purge|pause|resume|compact|delete, produce, consume,
+group list|describe|delete|offsets|settle|reset-offsets|pause|resume|fork|compare|promote,
+dlq list|show|redrive|stop|discard|purge,
+delay list|cancel|reschedule, schedule list|set|run|pause|resume|delete, replay, trace list|get|search|stats, why, top,
 schema list|register|get|check|delete|config,
 cluster info|health|status|nodes|partitions|events|elect|recover|ready|dev,
 user create|list|change|delete, key create|list|rotate|delete, acl create|list|delete, quota set|list|describe|delete,
