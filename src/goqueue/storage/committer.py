@@ -193,7 +193,7 @@ class Committer:
             errors = [failure_of(pending[0].run)]
         else:
             errors = run_together(pending)
-        took_s = time.perf_counter() - started_s
+        took_s = self._taken_s(started_s)
         results = (took_s if error is None else error for error in errors)
         finished = zip(logs, pending, results, strict=True)
         with self._lock:
@@ -204,6 +204,9 @@ class Committer:
         if not is_first:
             return None
         return self._tell if told is self._finished else self._tell_some
+
+    def _taken_s(self, started_s: float) -> float:
+        return time.perf_counter() - started_s
 
     def _tell(self) -> None:
         with self._lock:

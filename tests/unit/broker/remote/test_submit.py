@@ -36,7 +36,7 @@ STAYS = {
     # Of the services beside the machine, which are on its node.
     "Schedule", "FollowHost", "EndTransactionSchedules", "TakeProducer", "FiringDone", "TopicDeleted", "TopicsChanged",
     "MarkersWritten", "SetPolicy", "Observe", "DeadLettersWritten", "ForgetTopic",
-    "HoldRecurring",
+    "HoldRecurring", "PauseRecurring",
     # Of the controller: every node writes to the store itself.
     "NameCluster", "CreateTopic", "DeleteTopic", "SetOptions", "TakeProducerIds", "PlaceSchedule", "ForgetSchedule",
     "Transact", "SetGroupOptions", "ChangeUser", "DeleteUser", "CreateKey", "RotateKey", "DeleteKey", "Reseal",
