@@ -12,17 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from goqueue.telemetry.logs import write_in_our_shape
 
-SESSIONS = ("test_jobs", "test_sink")
-WITHOUT_SESSION = (
-    "test_connect",
-    "test_jobs_errors",
-    "test_kafka_conn",
-    "test_lake_kills",
-    "test_no_java",
-    "test_queue_reader",
-    "test_read_ranges",
-    "test_read_stream_driver",
-)
+JOBS_AND_SINK = ("test_jobs_", "test_sink")
 
 write_in_our_shape()  # so that structlog's own testing tools see our events
 settings.register_profile("goqueue", deadline=None, print_blob=True)
@@ -69,8 +59,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Each worker takes the next test when it is done with one. Those that share a session of Spark are taken as three
-    wholes, and first: they take longest, and each of them waits much."""
+    """Each worker takes the next test when it is done with one. Those on Spark are taken as two wholes, and first: the
+    tests of a worker share a session, and take longest. Each of the two leaves half a core idle."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
@@ -79,10 +69,9 @@ class OneAtATime(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
     def _split_scope(self, nodeid: str) -> str:
         name = nodeid.partition("integration/spark/")[2]
-        if not name or name.startswith(WITHOUT_SESSION):
+        if not name:
             return nodeid
-        shared = next((each for each in SESSIONS if name.startswith(each)), "the rest")
-        return f"Spark: {shared}"
+        return "Spark: jobs and sink" if name.startswith(JOBS_AND_SINK) else "Spark: the rest"
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forgets what is done: else each test that ends is followed by a look at all that ended before."""

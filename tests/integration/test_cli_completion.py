@@ -21,7 +21,18 @@ def test_a_tab_offers_what_fits(goqueue: Command, make_topic: CreateTopic, group
     (goqueue.home / "orders.jsonl").touch()
     wanted = {
         "goqueue top": {"top", "topic"},
-        "goqueue topic ": {"list", "create", "describe", "alter", "trim", "purge", "delete"},
+        "goqueue topic ": {
+            "list",
+            "create",
+            "describe",
+            "alter",
+            "trim",
+            "purge",
+            "pause",
+            "resume",
+            "compact",
+            "delete",
+        },
         "goqueue -o json topic cr": {"create"},
         "goqueue topic create list --part": {"--partitions"},
         "goqueue topic list -o ": {"table", "json", "yaml", "name"},

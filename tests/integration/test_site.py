@@ -8,7 +8,6 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.integration.devtools import chromium
@@ -21,12 +20,6 @@ from tools.site.pages import ROOT, SITE, SOURCE
 CONFIG = (ROOT / "mkdocs.yml").read_text("utf-8")
 
 
-@pytest.fixture(scope="module")
-def site() -> Path:
-    assert main() == 0
-    return SITE
-
-
 def listed(navigation: object) -> Iterator[str]:
     if isinstance(navigation, str):
         yield navigation
@@ -35,8 +28,7 @@ def listed(navigation: object) -> Iterator[str]:
             yield from listed(each)
 
 
-def test_every_page_is_in_the_navigation(site: Path) -> None:
-    assert site.is_dir()
+def check_navigation() -> None:
     names = list(listed(yaml.safe_load("nav:" + CONFIG.partition("\nnav:")[2])["nav"]))
     found = {str(page.relative_to(SOURCE)) for page in SOURCE.rglob("*.md")}
     decisions = {name for name in found if name.startswith("adr/0")}
@@ -57,8 +49,11 @@ def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_a_browser_asks_nobody_else(site: Path, tmp_path: Path) -> None:
-    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+def test_the_site_is_whole_and_a_browser_asks_nobody_else(tmp_path: Path) -> None:
+    """One test: all of them would build it in the same place."""
+    assert main() == 0
+    check_navigation()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(SITE))
     with ThreadingHTTPServer((own_host(), 0), handler) as server, chromium(tmp_path / "profile") as browser:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -250,8 +250,10 @@ async def settle_place(call: Call, path: GroupPath, body: SettlePlace) -> Settle
     queues, spot = call.broker.queues, f"{body.topic}/{body.partition}/{body.offset}"
     if body.offset >= queues.replica(place).high_watermark:  # whatever comes there later is nobody's yet
         raise HttpError(NOT_FOUND, "UNKNOWN_MESSAGE", f"there is no message {spot} yet")
-    state = queues.record_state(place, body.offset)
-    holder = state.consumer or None  # that of a lease; else it is empty
+    if not queues.has_group(path.group):
+        raise HttpError(NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no queue group {path.group!r}")
+    state = queues.record_state(place, body.offset) if queues.is_open(place) else None  # a fork may not be begun there
+    holder = (state.consumer or None) if state is not None else None  # that of a lease; else it is empty
     is_held = holder is not None
     lease = ANY_LEASE if is_held else NO_LEASE
     settlement = PlaceSettlement(body.offset, body.offset, how, delay_ms, body.reason or reason, lease)
