@@ -8,6 +8,7 @@ from tests.integration.shells import SHELLS, prepare
 
 ALWAYS = {"--help", "-h", "--version"}
 """Some shells offer them, some only after a dash."""
+OF_TOPICS = {"list", "create", "describe", "alter", "trim", "purge", "pause", "resume", "compact", "delete"}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
