@@ -1,6 +1,7 @@
 """A node behind a proxy that ends TLS: what it is believed, and what others who say the same are not."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,9 @@ def test_clients_of_one_proxy_are_slowed_down_by_their_own_guesses(node: Node) -
             assert reply.status_code == 401
             return str(reply.json()["error"])
 
-    assert any("too many" in guess("198.51.100.20") for _ in range(15))
+    with ThreadPoolExecutor(15) as at_once:  # one failure a second is forgiven, however busy the machine is
+        told = [each for _ in range(2) for each in at_once.map(guess, ["198.51.100.20"] * 15)]
+    assert any("too many" in each for each in told)
     assert "too many" not in guess("198.51.100.21")
 
 
