@@ -18,6 +18,8 @@ AVRO_NEXT = (
 PASSING = ("oldest_age_ms", "time_remaining", "next_run")
 PAGING = "next"
 """Where the next page begins: a list that is whole has none, or says that it has none."""
+LATER = ((PAGING, None), ("paused", False))
+"""What versions before did not say, as it is for what they have stored."""
 FAR = "2199-01-01T00:00:00Z"
 
 
@@ -121,7 +123,7 @@ class Filler:
 def _lasting(value: Any) -> Any:
     """Without what changes as time passes, and what only later versions say."""
     if isinstance(value, dict):
-        lasting = {name: each for name, each in value.items() if name not in PASSING and (name, each) != (PAGING, None)}
+        lasting = {name: each for name, each in value.items() if name not in PASSING and (name, each) not in LATER}
         return {name: _lasting(each) for name, each in lasting.items()}
     return [_lasting(each) for each in value] if isinstance(value, list) else value
 
