@@ -72,19 +72,8 @@ RULES: Mapping[str, Rules] = {
                 "held_by",
             }
             | {"is_busy", "is_open", "is_queue", "lag", "lanes", "leader_epoch", "measure", "oldest_ages_ms", "open"}
-            | {
-                "options",
-                "places",
-                "reach",
-                "record_state",
-                "replica",
-                "seek",
-                "set_options",
-                "settled_below",
-                "stands",
-                "is_behind",
-            }
-            | {"held_runs", "submit", "unwatch", "watch", "watch_elsewhere"}
+            | {"options", "places", "reach", "replica", "seek", "set_options", "settled_below", "stands", "is_behind"}
+            | {"held_runs", "record_state", "submit", "unwatch", "watch", "watch_elsewhere"}
         ),
         pages={"page": GROUP, "page_with_options": GROUP},
         lists={"groups": names_of(GROUP)},
