@@ -9,8 +9,9 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol, TypeVar
+
+from goqueue.ports.last_connections import accept_last
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -69,9 +70,8 @@ class _LoopListener:
         self._server.close()
         loop = asyncio.get_running_loop()
         for number in numbers:
-            with socket.socket(fileno=number) as listening, suppress(OSError):  # BlockingIOError: there are no more
-                while True:
-                    taken, _ = listening.accept()
+            with socket.socket(fileno=number) as listening:
+                for taken, _ in accept_last(listening):
                     taken.setblocking(False)
                     self._taking.append(loop.create_task(loop.connect_accepted_socket(self._make, taken)))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from goqueue.ports.last_connections import accept_last
 from goqueue.ports.network import BACKLOG, Listener, LoopNetwork
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
@@ -184,7 +185,8 @@ class _TlsListener:
         for listening in sockets:
             self._loop.remove_reader(listening)
             if takes_waiting:
-                self._accept(listening)
+                for found, address in accept_last(listening):
+                    self._take(found, str(address[0]), f"{address[0]}:{address[1]}")
             listening.close()
         if not takes_waiting:
             for task in list(self._under_way):

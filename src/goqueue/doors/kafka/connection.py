@@ -22,6 +22,7 @@ from goqueue.doors.kafka.frame_sizes import (
     BadFrame,
     may_be_large,
 )
+from goqueue.doors.kafka.refused_batches import RefusedBatches
 from goqueue.doors.kafka.surroundings import Clock, Limits, Owner, Timer
 from goqueue.telemetry.calls import call_each
 
@@ -53,6 +54,7 @@ class Connection(Answering):
         "heads",
         "on_made",
         "peer",
+        "refused_batches",
         "routes",
         "sasl",
     )
@@ -69,6 +71,7 @@ class Connection(Answering):
         self.routes: Routes
         """Set by whoever sets the access."""
         self.sasl: SaslExchange | None = None
+        self.refused_batches = RefusedBatches()
         self.heads: tuple[Struct, ...] = ()
         """For `Routes`: how the frames begin in which it may find what it knows."""
         self._head = b""

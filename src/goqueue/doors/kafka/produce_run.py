@@ -68,7 +68,7 @@ class ProduceRun:
         route, correlation_id, start, end = found
         share = self._shares.get(route)
         publisher = routes.publisher
-        if share is None and not route.replica.may_acknowledge:
+        if connection.refused_batches or (share is None and not route.replica.may_acknowledge):
             return False  # who handles it waits until it is handed over, or says why and who leads
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = publisher.sees_no_wishes(self._read)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from goqueue.broker.publishing.publish import Acknowledger
 from goqueue.doors.kafka.leaders import ELSEWHERE, name_leaders
+from goqueue.doors.kafka.refused_batches import sent_by
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
@@ -182,6 +183,7 @@ def _append(
 ) -> bool:
     """False: it takes turns, and goes on with those that follow when it is done."""
     publisher, (topic, index, records) = request.broker.publisher, batch
+    sent, refused_batches = sent_by(records), request.connection.refused_batches
     try:
         if publisher.may_take_turns(topic, index, records) and request.connection.is_shared(records):
             records = memoryview(bytearray(records))  # other requests will be read into its memory
@@ -203,9 +205,13 @@ def _append(
         is_done = True
         if isinstance(published, GoQueueError):
             _refuse(request, result, published)
+            if sent is not None:
+                result.error_code = refused_batches.refused((topic, index), sent, Code(result.error_code))
         elif isinstance(published, Exception):
             request.fail(published)
         else:
+            if refused_batches:
+                refused_batches.accepted((topic, index))
             _accept(request, topic, result, published, pending)
         if is_held and _append_all(request, following, pending):
             request.broker.clock.call_soon(request.connection.go_on)
