@@ -1,8 +1,8 @@
 """Closing a listening socket without losing a client.
 
 Linux resets connections that it has established and that nobody has accepted when the socket is closed. Their clients
-may have sent a request already, and cannot know whether it was done. To accept all of them first is not enough: one more
-comes between the last accept and the close.
+may have sent a request already, and cannot know whether it was done. To accept all of them first is not enough: one
+more comes between the last accept and the close.
 """
 
 import ctypes

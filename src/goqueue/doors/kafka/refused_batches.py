@@ -30,30 +30,25 @@ def sent_by(records: memoryview) -> Sent | None:
     return None if producer_id == NO_PRODUCER else (producer_id, epoch, base_sequence)
 
 
-class RefusedBatches:
-    __slots__ = ("_refused",)
+class RefusedBatches(dict[Place, tuple[Sent, Code]]):
+    """The first that was refused at a place, and why. A dict, since each Produce request asks whether it is empty."""
 
-    def __init__(self) -> None:
-        self._refused: dict[Place, tuple[Sent, Code]] = {}
-        """The first that was refused at a place, and why."""
-
-    def __bool__(self) -> bool:
-        return bool(self._refused)
+    __slots__ = ()
 
     def refused(self, place: Place, sent: Sent, code: Code) -> Code:
         """The code to refuse it with."""
-        before = self._refused.get(place)
+        before = self.get(place)
         if code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER and before is not None:
             (producer_id, epoch, base_sequence), reason = before
             if sent[:2] == (producer_id, epoch) and sent[2] != base_sequence:
                 return reason
         if code not in FOR_NOW:
-            self._refused.pop(place, None)
+            self.pop(place, None)
         elif before is None or before[0][:2] != sent[:2]:
-            if len(self._refused) >= PLACES_MAX:
-                del self._refused[next(iter(self._refused))]
-            self._refused[place] = sent, code
+            if len(self) >= PLACES_MAX:
+                del self[next(iter(self))]
+            self[place] = sent, code
         return code
 
     def accepted(self, place: Place) -> None:
-        self._refused.pop(place, None)
+        self.pop(place, None)
