@@ -44,8 +44,7 @@ def _objects(text: str) -> list[dict[str, Any]]:
 
 
 def test_the_python_examples_run(own_node: Node) -> None:
-    """But the one on Spark, which is that of docs/spark.md and runs with it."""
-    examples = [each for each in blocks("python") if (KAFKA in each or URL in each) and "goqueue.spark" not in each]
+    examples = blocks("python")
     assert len(examples) == 2
     for example in examples:
         source = example.replace(KAFKA, own_node.address).replace(URL, own_node.url)

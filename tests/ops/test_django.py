@@ -1,12 +1,17 @@
-"""Tasks of Django 6, which needs Python 3.12: in an environment of its own, done by `manage.py goqueue_worker`."""
+"""Tasks of Django 6, which needs Python 3.12: in an environment of its own, done by `manage.py goqueue_worker`; and the
+app of examples/tickets, run as its first lines say.
+"""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.process import DEADLINE_S, Node, wait_until
@@ -32,6 +37,15 @@ results = [project.add.get_backend().get_result(each) for each in sys.argv[1:]]
 print(json.dumps([[each.status, each._return_value, [error.exception_class_path for error in each.errors],
                    each.started_at and each.started_at.timestamp()] for each in results]))
 """
+TICKETS = ROOT / "examples" / "tickets"
+SERVE_PAGES = """
+from wsgiref.simple_server import make_server
+from django.core.wsgi import get_wsgi_application
+server = make_server("127.0.0.1", 0, get_wsgi_application())
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+"""What `runserver` does, on a free port."""
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +96,53 @@ def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
     assert isinstance(sent_s, float)
     assert isinstance(told[3][3], float)
     assert told[3][3] >= sent_s + 1
+
+
+def test_the_ticket_office_confirms_and_reminds(python: Path, own_node: Node, tmp_path: Path) -> None:
+    """An order is confirmed soon and its customer reminded later; what is no order is refused."""
+    variables = {
+        **os.environ,
+        "TICKETS_DATABASE": str(tmp_path / "tickets.sqlite3"),
+        "TICKETS_SERVERS": own_node.address,
+        "TICKETS_REMIND_AFTER_S": "1",
+        "DJANGO_SETTINGS_MODULE": "office.settings",
+        "PYTHONPATH": str(TICKETS),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    manage = [str(python), str(TICKETS / "manage.py")]
+    subprocess.run([*manage, "migrate", "--run-syncdb"], env=variables, check=True, timeout=DEADLINE_S)
+    with (
+        subprocess.Popen([python, "-c", SERVE_PAGES], env=variables, stdout=subprocess.PIPE, text=True) as pages,
+        subprocess.Popen([*manage, "goqueue_worker"], env=variables) as worker,
+    ):
+        try:
+            assert pages.stdout is not None
+            with httpx.Client(base_url=f"http://127.0.0.1:{int(pages.stdout.readline())}", timeout=DEADLINE_S) as http:
+                for wrong in ("no JSON", "[]", '{"customer": "ada"}', '{"customer": "ada", "seats": 11}'):
+                    assert http.post("/orders", content=wrong).status_code == 400
+                place(http, 1)
+                wait_until(lambda: order(http, 1)["reminded_at"] is not None, "the reminder")
+                # The worker knows both topics now: nothing but the delay keeps it from the next reminder.
+                before = datetime.now(UTC)
+                place(http, 2)
+                wait_until(lambda: order(http, 2)["reminded_at"] is not None, "the reminder")
+                reminded_at = datetime.fromisoformat(order(http, 2)["reminded_at"])
+                assert reminded_at >= before + timedelta(seconds=1)
+                wait_until(lambda: order(http, 2)["confirmed_at"] is not None, "the confirmation")
+                assert http.get("/orders/3").status_code == 404
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(DEADLINE_S) == 0
+        finally:
+            pages.kill()
+            worker.kill()
+
+
+def place(http: httpx.Client, number: int) -> None:
+    taken = http.post("/orders", json={"customer": "ada", "seats": 2})
+    assert (taken.status_code, taken.json()) == (202, {"order": number})
+
+
+def order(http: httpx.Client, number: int) -> dict[str, Any]:
+    told: dict[str, Any] = http.get(f"/orders/{number}").json()
+    assert (told["customer"], told["seats"]) == ("ada", 2)
+    return told

@@ -20,20 +20,22 @@ goqueue produce orders -m 'three apples' -k customer-7
 goqueue consume orders --from-beginning
 ```
 
-- Which server is asked: `--server` and `--context` go before `GOQUEUE_SERVER`, `GOQUEUE_CONTEXT` and
-  `GOQUEUE_API_KEY`, these before the current context of `~/.goqueue/config.yaml` (mode 0600), that before
-  `http://127.0.0.1:8080`.
+- The server: `--server` and `--context` take precedence over `GOQUEUE_SERVER`, `GOQUEUE_CONTEXT` and
+  `GOQUEUE_API_KEY`. These take precedence over the current context of `~/.goqueue/config.yaml` (mode 0600). Without
+  any of them it is `http://127.0.0.1:8080`.
 - Durations are `168h`, `1h30m`, `500ms`; sizes `10GiB`; times RFC 3339 (`2026-11-16T10:00:00Z`) or relative to now
   (`-2h`, `+10m`).
-- Answers go to stdout, all else to stderr. Colours and progress are for terminals; `NO_COLOR` switches colours off.
-- `-o json` and `-o yaml` give all that the server said, under the names of [http.md](http.md). `consume` and `produce`
-  write one JSON object a line.
-- `-o name` gives only the names of topics, groups and contexts, one a line.
+- Answers go to stdout, everything else to stderr. Colours and progress are for terminals; `NO_COLOR` switches colours
+  off.
+- `-o json` and `-o yaml` print everything that the server answered, under the names of [http.md](http.md). `consume`
+  and `produce` write one JSON object a line.
+- `-o name` prints only the names of topics, groups and contexts, one a line.
 - A command that asks one question over http takes about 0.13 s of CPU:
   [how](adr/0071-one-question-needs-no-event-loop.md).
-- What destroys asks first; where there is nobody to ask it refuses, unless told `--force` or `--yes`.
-- Completion, also of the names of topics, groups and contexts: `source <(goqueue completion bash)`, likewise zsh; in
-  fish `goqueue completion fish | source`.
+- A command that destroys something asks you first. If there is nobody to ask, it refuses, unless you give `--force` or
+  `--yes`.
+- Completion works for the names of topics, groups and contexts, too: `source <(goqueue completion bash)`, likewise
+  zsh; in fish `goqueue completion fish | source`.
 """
 
 

@@ -32,12 +32,6 @@ def test_the_columns_are_listed() -> None:
     assert table_under("Columns") == rows, "the table of columns should read:\n" + "\n".join(rows)
 
 
-def test_the_readme_has_the_first_example_of_the_page() -> None:
-    """Which tests/integration/spark runs."""
-    first = PAGE.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
-    assert f"```python\n{first}```" in (ROOT / "README.md").read_text("utf-8")
-
-
 TOPIC = re.compile(r"""(?:load|save|toTable)\("([a-z0-9,_-]+)"\)|\("(?:topic|subscribe)", "([a-z0-9,_-]+)"\)""")
 
 

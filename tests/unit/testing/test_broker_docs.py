@@ -44,9 +44,3 @@ def test_every_example_holds_a_test_and_every_call_is_in_the_table() -> None:
     lived = {"close", "close_now", "open", "kafka"}  # `async with` does these; `b.kafka` has its own chapter
     public = {name for name in dir(MemoryBroker) if not name.startswith("_")} - lived
     assert [name for name in sorted(public) if not re.search(rf"`[^`]*\b{name}\b", page)] == []
-
-
-def test_the_example_of_the_readme_passes() -> None:
-    found = re.findall(r"```python\n(.*?)```", (PAGE.parents[1] / "README.md").read_text("utf-8"), re.DOTALL)
-    (example,) = [each for each in found if "goqueue.testing" in each]
-    exec(compile(example, "README.md", "exec"), {})

@@ -1,0 +1,1 @@
+"""The app: orders, the tasks that they cause, and two pages."""
