@@ -67,8 +67,8 @@ class ProduceRun:
             return False
         route, correlation_id, start, end = found
         share = self._shares.get(route)
-        publisher = routes.publisher
-        if connection.refused_batches or (share is None and not route.replica.may_acknowledge):
+        publisher, refused = routes.publisher, connection.refused_batches.at
+        if (share is None and not route.replica.may_acknowledge) or (refused and (route.topic, route.index) in refused):
             return False  # who handles it waits until it is handed over, or says why and who leads
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = publisher.sees_no_wishes(self._read)
