@@ -147,14 +147,14 @@ class ProduceRun:
         stretches = self._stretches
         if not stretches:
             return
-        lots = list(self._lots.values())
+        lots, replicas = list(self._lots.values()), list(self._lots)
         self._lots, self._shares, self._stretches = {}, {}, []
         self._bytes = self.kept_bytes = 0
         self._is_alone = False
         try:
-            if all(lot.replica.may_acknowledge for lot in lots):
+            if all(each.may_acknowledge and (not each.needs_session or each.is_fresh) for each in replicas):
                 self._append(lots, stretches, reader)
-            else:  # what was decided in this turn came between
+            else:  # what was decided in this turn came between, or this node was cut off
                 for stretch in stretches:
                     for _, _, frame in stretch.entries:
                         self._handle(stretch.connection, frame)

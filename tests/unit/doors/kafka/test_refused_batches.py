@@ -108,3 +108,15 @@ def test_a_new_producer_whose_first_batch_was_refused_does_not_begin_with_its_se
     assert producer.send(1) == (Code.NOT_LEADER_OR_FOLLOWER, -1)
     sequences = (1, 2) if is_given_up else (0, 1)
     assert [producer.send(sequence) for sequence in sequences] == [(Code.NONE, end), (Code.NONE, end + 1)]
+
+
+def test_what_was_sent_behind_a_batch_that_a_leader_refused_while_it_was_cut_off_is_refused_like_it() -> None:
+    """Of a topic with unclean elections. The first of its producer has gone before it, so it comes the short way."""
+    house = House()
+    producer, replica = Idempotent(house), house.broker.broker.topics.replica("orders", 0)
+    assert [producer.send(sequence)[0] for sequence in (0, 1)] == [Code.NONE] * 2
+    replica.needs_session, replica.freshness = True, lambda _: False
+    assert producer.send(2)[0] == Code.NOT_LEADER_OR_FOLLOWER
+    replica.freshness = lambda _: True
+    assert producer.send(3)[0] == Code.NOT_LEADER_OR_FOLLOWER
+    assert [producer.send(sequence)[0] for sequence in (2, 3)] == [Code.NONE] * 2
