@@ -1,5 +1,7 @@
 """What idempotent producers hear of batches that they sent behind one that was refused for now."""
 
+from typing import Any
+
 import pytest
 
 from goqueue.model.codes import Code
@@ -28,8 +30,8 @@ class Idempotent:
         asked = ProduceRequest(None, -1, 1000, [TopicProduceData("orders", partition_data=[part])])
         self._guest.send(frame(asked, 9, 1))
         self._house.broker.commit()
-        reply = self._guest.replies()[-1]
-        (answered,) = decode_response(APIS[PRODUCE].response, 9, reply)[1].responses[0].partition_responses
+        response: Any = decode_response(APIS[PRODUCE].response, 9, self._guest.replies()[-1])[1]
+        (answered,) = response.responses[0].partition_responses
         return answered.error_code, answered.base_offset
 
 
