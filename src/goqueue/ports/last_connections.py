@@ -16,6 +16,8 @@ from typing import Any
 
 HANDSHAKE_MS = 2
 """For who has sent its SYN before, and was not connected yet. The event loop stands still for as long."""
+TAKEN_MAX = 4096
+"""More than the system keeps waiting. Where new ones cannot be dropped, they could come for ever."""
 _ATTACH_FILTER = 26
 """SO_ATTACH_FILTER, which Python does not name."""
 _INSTRUCTION = Struct("HBBI")
@@ -39,12 +41,14 @@ def accept_last(listening: socket.socket) -> Iterator[tuple[socket.socket, Any]]
         _drop_new(listening)
     waiting = select.poll()  # `select` knows no more than 1,024 files
     waiting.register(listening, select.POLLIN)
-    while waiting.poll(HANDSHAKE_MS):
+    for _ in range(TAKEN_MAX):
+        if not waiting.poll(HANDSHAKE_MS):
+            return
         try:
             yield listening.accept()
-        except ConnectionAbortedError:  # it has gone again
+        except (BlockingIOError, ConnectionAbortedError):  # it has gone again
             continue
-        except OSError:  # BlockingIOError: likewise; or no more files may be open
+        except OSError:  # no more files may be open
             return
 
 

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 from pathlib import Path
+from threading import Lock
 
 LINUX = (5, 8)
 """Since then `syncfs` says that something could not be written."""
@@ -15,10 +16,14 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 class FileSystem:
     """The one that a directory is in. A loss is told to each descriptor once, so it keeps one; and what was lost before
-    it had one is not told, so its first sync is refused: whoever asks syncs each file."""
+    it had one is not told, so its first sync is refused: whoever asks syncs each file.
+
+    A sync that fails may be told of the loss of a file that was only written to meanwhile, or that somebody else
+    syncs, whose own sync would then hear nothing of it. So it is the last one, and no two run at a time."""
 
     def __init__(self, directory: Path) -> None:
         self._fd = -1
+        self._lock = Lock()
         self._directory = directory
         self._sync = _syncfs() if kind_of(directory) in TELL_LOSSES else None
 
@@ -28,14 +33,16 @@ class FileSystem:
         return self._sync is not None
 
     def sync(self) -> None:
-        if self._sync is None:
-            raise OSError(errno.ENOTSUP, "this file system cannot be synced as one, or does not tell of losses")
-        if self._fd < 0:
-            self._fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            raise OSError(errno.EAGAIN, "what was lost before is not known")
-        if self._sync(self._fd):
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+        with self._lock:
+            if self._sync is None:
+                raise OSError(errno.ENOTSUP, "this file system cannot be synced as one, or does not tell of losses")
+            if self._fd < 0:
+                self._fd = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                raise OSError(errno.EAGAIN, "what was lost before is not known")
+            if self._sync(self._fd):
+                number = ctypes.get_errno()
+                self._sync = None
+                raise OSError(number, os.strerror(number))
 
     def __del__(self) -> None:
         if self._fd >= 0:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from goqueue.ports import last_connections
 from goqueue.ports.last_connections import accept_last
 
 
@@ -42,3 +43,24 @@ def test_who_comes_later_is_refused_when_it_tries_again_and_never_connected(list
         refused.register(late, select.POLLERR)
         assert refused.poll(30_000)
         assert late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+
+
+class Flooded(socket.socket):
+    """However many are accepted, one more is there. The first has gone again."""
+
+    accepted = 0
+
+    def accept(self) -> tuple[socket.socket, str]:
+        self.accepted += 1
+        if self.accepted == 1:
+            raise BlockingIOError
+        return self, "somebody"
+
+
+def test_where_they_come_without_end_it_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_connections, "TAKEN_MAX", 5)
+    with Flooded() as listening, socket.socket() as client:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        client.connect(listening.getsockname())
+        assert list(accept_last(listening)) == [(listening, "somebody")] * 4

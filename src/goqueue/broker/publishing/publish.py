@@ -139,13 +139,15 @@ class Publisher:
         *,
         needs_all_copies: bool = True,
         begins_at_zero: bool = False,
+        is_behind: bool = False,
         is_own: bool = False,
     ) -> Publishing:
         """As `publish`, in turns: there is but one where nobody looks at the records, or these are few. Nothing of it
         is kept before the last one. The memory of `data` must last as long.
 
         `needs_all_copies`: as many as the topic's `min.insync.replicas` says; only a Kafka producer that asks for less
-        (acks 0 or 1) goes without. `begins_at_zero`: see `misses_first`.
+        (acks 0 or 1) goes without. `begins_at_zero`: see `misses_first`. `is_behind`: its producer has sent another
+        batch before this one, which was turned away.
         `is_own`: the broker itself has to put it there, such as a dead letter; no quota of a tenant keeps it out.
         """
         place = topic, partition
@@ -155,7 +157,7 @@ class Publisher:
             replica = self._topics.replica(topic, partition)  # NotLeader: it was handed over
         self._check_copies(replica, needs_all_copies)
         batch = self.admit(topic, partition, data)
-        self._check_first(replica, batch, begins_at_zero)
+        self._check_first(replica, batch, begins_at_zero, is_behind)
         room = None if is_own else self._room(topic, replica, batch)
         is_small = room is None or room.admit(len(data))
         if is_small and not self.must_open(replica, topic, partition, batch):
@@ -175,7 +177,7 @@ class Publisher:
                     raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic!r} was deleted while this was published")
                 self._check_copies(replica, needs_all_copies)
                 self._check_transaction(batch, topic, partition)
-                self._check_first(replica, batch, begins_at_zero)
+                self._check_first(replica, batch, begins_at_zero, is_behind)
                 if not tries_left or self._still_holds(found, replica, place, batch):
                     break
                 self._schedules.not_held(place)
@@ -236,9 +238,12 @@ class Publisher:
             if verdict is not Code.NONE:
                 raise Refused(verdict)
 
-    def _check_first(self, replica: Replica, batch: Batch, begins_at_zero: bool) -> None:
+    def _check_first(self, replica: Replica, batch: Batch, begins_at_zero: bool, is_behind: bool) -> None:
         if begins_at_zero and self.misses_first(replica, batch):
             raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, "the first batch of the transaction has not come")
+        # A producer that nothing is known of may begin with any sequence, but not with this one.
+        if is_behind and not replica.producers.knows(batch.producer_id, batch.producer_epoch):
+            raise Refused(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, "the batch before it was refused, and has not come again")
 
     def may_take_turns(self, topic: str, partition: int, data: memoryview) -> bool:
         """Whether `steps` may need the memory of `data` for longer than a turn."""

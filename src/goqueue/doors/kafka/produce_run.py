@@ -67,8 +67,8 @@ class ProduceRun:
             return False
         route, correlation_id, start, end = found
         share = self._shares.get(route)
-        publisher = routes.publisher
-        if connection.refused_batches or (share is None and not route.replica.may_acknowledge):
+        publisher, refused = routes.publisher, connection.refused_batches.at
+        if (share is None and not route.replica.may_acknowledge) or (refused and (route.topic, route.index) in refused):
             return False  # who handles it waits until it is handed over, or says why and who leads
         if self._read is not None:  # one look at all of them costs a fifth of one look at each
             self._has_no_wishes = publisher.sees_no_wishes(self._read)
@@ -147,14 +147,14 @@ class ProduceRun:
         stretches = self._stretches
         if not stretches:
             return
-        lots = list(self._lots.values())
+        lots, replicas = list(self._lots.values()), list(self._lots)
         self._lots, self._shares, self._stretches = {}, {}, []
         self._bytes = self.kept_bytes = 0
         self._is_alone = False
         try:
-            if all(lot.replica.may_acknowledge for lot in lots):
+            if all(each.may_acknowledge and (not each.needs_session or each.is_fresh) for each in replicas):
                 self._append(lots, stretches, reader)
-            else:  # what was decided in this turn came between
+            else:  # what was decided in this turn came between, or this node was cut off
                 for stretch in stretches:
                     for _, _, frame in stretch.entries:
                         self._handle(stretch.connection, frame)

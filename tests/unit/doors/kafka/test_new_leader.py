@@ -42,26 +42,6 @@ def produce() -> ProduceRequest:
     return ProduceRequest(None, -1, 1000, [TopicProduceData("orders", partition_data=[part])])
 
 
-class Idempotent:
-    """A producer with several requests under way on one connection."""
-
-    def __init__(self, house: House, producer_id: int = 7) -> None:
-        self._house = house
-        self._guest = house.knock()
-        self._producer_id = producer_id
-
-    def send(self, sequence: int, epoch: int = 0) -> tuple[int, int]:
-        """Code and offset."""
-        batch = data(b"x", producer_id=self._producer_id, producer_epoch=epoch, base_sequence=sequence)
-        part = PartitionProduceData(0, batch)
-        asked = ProduceRequest(None, -1, 1000, [TopicProduceData("orders", partition_data=[part])])
-        self._guest.send(frame(asked, 9, 1))
-        self._house.broker.commit()
-        response: Any = decode_response(APIS[PRODUCE].response, 9, self._guest.replies()[-1])[1]
-        (answered,) = response.responses[0].partition_responses
-        return answered.error_code, answered.base_offset
-
-
 def offset_at(house: House, timestamp: int, version: int = 7) -> tuple[int, int]:
     wanted = ListOffsetsPartition(0, timestamp=timestamp)
     message = ListOffsetsRequest(-1, topics=[ListOffsetsTopic("orders", [wanted])])
@@ -91,34 +71,6 @@ def test_a_produce_to_a_copy_that_does_not_lead_is_refused_and_stores_nothing() 
         (answered,) = ask(house, produce(), PRODUCE, 9).responses[0].partition_responses
         assert answered.error_code == Code.NOT_LEADER_OR_FOLLOWER
     assert replica.end_offset == end
-
-
-def test_what_was_sent_behind_a_refused_batch_is_refused_like_it_until_that_batch_comes_again() -> None:
-    house = House()
-    replica = house.broker.broker.topics.replica("orders", 0)
-    producer, end = Idempotent(house), replica.end_offset
-    assert producer.send(0) == (Code.NONE, end)
-    replica.follow(3, leader=2)
-    assert producer.send(1) == (Code.NOT_LEADER_OR_FOLLOWER, -1)
-    assert producer.send(2) == (Code.NOT_LEADER_OR_FOLLOWER, -1)
-    replica.lead(Reign(4))
-    assert producer.send(3) == (Code.NOT_LEADER_OR_FOLLOWER, -1)  # librdkafka would send all again in a new epoch
-    assert [producer.send(sequence) for sequence in (1, 2, 3)] == [(Code.NONE, end + each) for each in (1, 2, 3)]
-    assert producer.send(5) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-
-
-def test_a_refused_batch_that_comes_again_behind_a_gap_is_told_the_gap() -> None:
-    house = House()
-    replica = house.broker.broker.topics.replica("orders", 0)
-    producer, other = Idempotent(house), Idempotent(house)
-    producer.send(0)
-    replica.follow(3, leader=2)
-    assert producer.send(5) == (Code.NOT_LEADER_OR_FOLLOWER, -1)
-    replica.lead(Reign(4))
-    assert producer.send(5) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-    assert producer.send(6) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
-    assert other.send(6) == (Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)  # on another connection nothing was refused
-    assert producer.send(0, epoch=1)[0] == Code.NONE
 
 
 def test_a_produce_that_waits_when_the_leader_changes_is_told_that_it_may_be_stored() -> None:

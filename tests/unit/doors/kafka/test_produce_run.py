@@ -224,6 +224,19 @@ def test_what_comes_in_one_read_is_one_write_and_one_reply(version: int) -> None
     ]
 
 
+def test_a_batch_that_was_refused_in_one_partition_costs_the_others_nothing() -> None:
+    """A partition that is led elsewhere now may never be written to on this connection again."""
+    made = House()
+    guest = learned(made, index=1)
+    made.broker.broker.topics.replica("orders", 0).follow(3, leader=2)
+    guest.send(ask(1, records=bytes(idempotent(0, 1, 7))))
+    assert [one.error_code for _, one in results(guest)] == [Code.NOT_LEADER_OR_FOLLOWER]
+    operations = made.broker.disk.op_count
+    guest.send(b"".join(ask(number, index=1) for number in range(50)))
+    made.broker.clock.run()
+    assert made.broker.disk.op_count == operations + 1
+
+
 @pytest.mark.parametrize("version", [7, LATEST])
 def test_what_was_seen_in_one_read_says_nothing_of_the_next(version: int) -> None:
     """A read without any wish, then a frame with one that is so large that it is received into memory of its own."""

@@ -268,6 +268,28 @@ def test_a_batch_is_not_written_before_the_one_that_was_turned_away(
     assert outcome(house.broker) == {None: [b"a" * 200, b"b"]}
 
 
+def test_nor_is_one_of_an_older_client_that_does_not_wait_until_its_partitions_have_joined(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told to send it again, as the one before."""
+    old, producer = 11, Producer(house).init()
+    requests = producer.request(b"a" * 200), producer.request(b"b")
+    for request in requests:
+        request.topic_data[0].name = "orders"
+
+    def send() -> list[tuple[Code, int]]:
+        for request in requests:
+            producer.post(request, old)
+        house.broker.commit()
+        return [result(each) for each in producer.replies(produce.ProduceResponse, old)]
+
+    monkeypatch.setattr(enlisting, "WAITING_BYTES_MAX", 200)
+    Guest(house).post(wire.AddPartitionsToTxnRequest([transaction(producer, 0)]), ADD)
+    assert send() == [(Code.NOT_ENOUGH_REPLICAS, -1)] * 2
+    monkeypatch.undo()
+    assert send() == [(Code.NONE, 0), (Code.NONE, 1)]
+
+
 @pytest.mark.parametrize("commits", [True, False])
 def test_what_is_delayed_in_a_transaction_is_published_if_that_is_committed(house: House, commits: bool) -> None:
     producer = Producer(house).init()

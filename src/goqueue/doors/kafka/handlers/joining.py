@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from goqueue.doors.kafka.handlers import offsets, produce
+from goqueue.doors.kafka.refused_batches import sent_by
 from goqueue.doors.kafka.request import Request
 from goqueue.model.codes import Code
 from goqueue.model.transactions import Writer
@@ -82,6 +83,9 @@ def _keep(request: Request) -> int:
 
 
 def _refuse(request: Request, code: Code) -> None:
+    for place, records in _transactional(request):
+        if (sent := sent_by(records)) is not None:
+            request.connection.refused_batches.refused(place, sent, code)
     if request.message.acks == 0:
         request.answer_nothing()
         return

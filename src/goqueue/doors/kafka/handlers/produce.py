@@ -183,7 +183,7 @@ def _append(
 ) -> bool:
     """False: it takes turns, and goes on with those that follow when it is done."""
     publisher, (topic, index, records) = request.broker.publisher, batch
-    sent, refused_batches = sent_by(records), request.connection.refused_batches
+    place, sent, refused_batches = (topic, index), sent_by(records), request.connection.refused_batches
     try:
         if publisher.may_take_turns(topic, index, records) and request.connection.is_shared(records):
             records = memoryview(bytearray(records))  # other requests will be read into its memory
@@ -193,6 +193,7 @@ def _append(
             records,
             needs_all_copies=request.message.acks == ACKS_ALL,
             begins_at_zero=request.version >= BEGINS_AT_ZERO_FROM,
+            is_behind=sent is not None and refused_batches.covers(place, sent),
         )
     except Refused as error:  # its client may not write there; perhaps it may elsewhere
         _refuse(request, result, error)
@@ -206,12 +207,13 @@ def _append(
         if isinstance(published, GoQueueError):
             _refuse(request, result, published)
             if sent is not None:
-                result.error_code = refused_batches.refused((topic, index), sent, Code(result.error_code))
+                code = refused_batches.refused(place, sent, Code(result.error_code))
+                if code != result.error_code:
+                    result.error_code, result.error_message = code, "a batch that was sent before it was refused"
         elif isinstance(published, Exception):
             request.fail(published)
         else:
-            if refused_batches:
-                refused_batches.accepted((topic, index))
+            refused_batches.accepted(place)
             _accept(request, topic, result, published, pending)
         if is_held and _append_all(request, following, pending):
             request.broker.clock.call_soon(request.connection.go_on)
