@@ -185,6 +185,8 @@ class SqsApp:
         if isinstance(found, NotAuthenticated):
             is_missing = b"authorization" not in dict(scope["headers"])
             raise SqsError("MissingAuthenticationToken" if is_missing else "InvalidClientTokenId", str(found))
+        if isinstance(found, GoQueueError):
+            raise told(found)  # not itself: the scope holds it, and it would hold the scope
         assert isinstance(found, Access)
         return found
 
@@ -200,7 +202,8 @@ class SqsApp:
 
         def is_signed(secret: Secret[str]) -> bool:
             request.check_date(signature, self._gate.clock.now_ms())
-            return hmac.compare_digest(request.signature_with(secret, signature), signature.signature)
+            made = request.signature_with(secret, signature).encode()
+            return hmac.compare_digest(made, signature.signature.encode())  # as bytes: it may be no ASCII
 
         try:
             access = await self._gate.admit_signed(credentials, signature.key_id, is_signed)

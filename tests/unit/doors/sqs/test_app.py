@@ -69,6 +69,13 @@ async def test_names_have_the_account_and_the_region(sqs: Client) -> None:
 
 
 @served
+async def test_an_address_that_is_none_is_that_of_no_queue(sqs: Client) -> None:
+    for url in ("http://[", "http://[::1/orders", "http://\u2100/orders", "no address", "http://sqs/123456789012/"):
+        found = await sqs.ask("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"], status=400)
+        assert found == "AWS.SimpleQueueService.NonExistentQueue;Sender"
+
+
+@served
 async def test_a_message_is_gone_after_its_retention_period(sqs: Client) -> None:
     url = await sqs.create(MessageRetentionPeriod="60", VisibilityTimeout="0")
     await sqs.ask("SendMessage", QueueUrl=url, MessageBody="old")
