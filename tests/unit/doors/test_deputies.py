@@ -221,3 +221,20 @@ async def test_a_schedule_of_a_topic_that_may_not_be_written_to_is_not_replaced(
         assert (await ask(b, everybody, "GET", "/schedules/nightly")).json["topic"] == THEIRS
         assert (await ask(b, rights(*owner()), "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
         assert (await ask(b, rights(*owner()), "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
+
+
+@in_loop
+async def test_a_schedule_is_paused_run_and_dropped_by_whoever_may_write_to_its_topic() -> None:
+    async with broker() as b:
+        await b.create_topic(THEIRS)
+        await b.create_topic(MINE)
+        often, me = {"cron": "* * * * *", "value": "tick"}, rights((TOPIC, WRITE, f"{MINE}*"))
+        everybody = rights((TOPIC, WRITE, "*"), (TOPIC, READ, "*"))
+        assert (await ask(b, everybody, "PUT", "/schedules/theirs", {"topic": THEIRS, **often})).status == 200
+        assert (await ask(b, me, "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
+        for method, path in (("POST", "/pause"), ("POST", "/resume"), ("POST", "/run"), ("DELETE", "")):
+            assert (await ask(b, me, method, f"/schedules/theirs{path}")).status == 404, (method, path)
+            changed = await ask(b, me, method, f"/schedules/mine{path}")
+            assert changed.status == 200, (method, path, changed.body)
+        assert (await ask(b, everybody, "GET", "/schedules/theirs")).json["paused"] is False
+        assert (await ask(b, everybody, "GET", "/schedules/mine")).status == 404

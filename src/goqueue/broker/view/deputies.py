@@ -36,13 +36,26 @@ class MovesPort(Port):
 
 
 class RecurringPort(Port):
-    """A schedule is replaced by its name: that of a topic which may not be written to stays."""
+    """A schedule is replaced, paused and dropped by its name: that of a topic which may not be written to stays."""
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
         if name == "store":
             found = self.__dict__[name] = self._storing(found)
+        elif name in ("drop", "pause"):
+            found = self.__dict__[name] = self._changing(found)
         return found
+
+    def _changing(self, change: Callable[..., Any]) -> Callable[..., Any]:
+        def call(name: str, *args: Any, **kwargs: Any) -> Any:
+            topic = self._service.topic_of(self._scope.renamed(name))
+            if topic is None:  # nobody can say whose it is
+                self._scope.admit_total(Kind.TOPIC)
+            else:
+                self._scope.admit_kept(Kind.TOPIC, topic)
+            return change(name, *args, **kwargs)
+
+        return call
 
     def _storing(self, store: Callable[..., Any]) -> Callable[..., Any]:
         def call(wanted: Recurring, on_reply: Callable[[Any], None]) -> Any:
