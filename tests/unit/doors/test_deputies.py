@@ -238,3 +238,31 @@ async def test_a_schedule_is_paused_run_and_dropped_by_whoever_may_write_to_its_
             assert changed.status == 200, (method, path, changed.body)
         assert (await ask(b, everybody, "GET", "/schedules/theirs")).json["paused"] is False
         assert (await ask(b, everybody, "GET", "/schedules/mine")).status == 404
+
+
+@in_loop
+async def test_who_may_write_nothing_does_not_learn_which_schedules_there_are() -> None:
+    async with broker() as b:
+        await b.create_topic(THEIRS)
+        often = {"topic": THEIRS, "cron": "* * * * *", "value": "tick"}
+        assert (await ask(b, rights((TOPIC, WRITE, "*")), "PUT", "/schedules/theirs", often)).status == 200
+        told = [await ask(b, rights(), "PUT", f"/schedules/{name}", often) for name in ("theirs", "nobodys")]
+        assert (told[0], told[0].status) == (told[1], 403)
+
+
+@in_loop
+async def test_who_sees_all_groups_sees_only_those_topics_of_them_that_they_may_describe() -> None:
+    async with broker() as b:
+        for name in (MINE, THEIRS):
+            await b.create_topic(name)
+            await b.publish(name, b"x")
+            await b.receive(name, group="workers")
+        everybody, me = rights((TOPIC, Operation.ALL, "*"), (GROUP, Operation.ALL, "*")), rights(*owner())
+        joined = await ask(b, everybody, "POST", "/groups/readers/join", {"client_id": "app", "topics": [MINE, THEIRS]})
+        assert joined.status == 200, joined.body
+        paths = ("/groups", "/groups/workers", "/groups/readers", "/groups/readers/cooperative", "/leases")
+        for path in paths:
+            assert THEIRS in (await ask(b, everybody, "GET", path)).body.decode(), path
+            told = await ask(b, me, "GET", path)
+            assert (told.status, f'"{MINE}"' in told.body.decode()) == (200, True), (path, told.body)
+            assert THEIRS not in told.body.decode(), path

@@ -130,6 +130,10 @@ class View(Broker):
         """They were changed."""
         self._scope.renew(rights, tenancy)
 
+    def may_describe(self, topic: str) -> bool:
+        """Whether this client may be told that something reads this topic, as it knows its name."""
+        return bool(self.allowed(Kind.TOPIC, topic, (Operation.DESCRIBE,)))
+
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""
         rights: Rights = self._scope.rights
