@@ -136,9 +136,9 @@ async def test_what_has_to_be_signed_and_is_not_is_refused(house: House) -> None
 
 @closed
 async def test_a_signature_that_is_no_text_of_ascii_is_a_wrong_one(house: House) -> None:
-    headers = house.signed("CreateQueue", BODY)
-    wrong = headers["Authorization"].encode()[:-1] + b"\xe9"
-    reply = await house.http.post("/", headers={**headers, "Authorization": wrong}, content=BODY)
+    headers = {name.encode(): value.encode() for name, value in house.signed("CreateQueue", BODY).items()}
+    headers[b"Authorization"] = headers[b"Authorization"][:-1] + b"\xe9"
+    reply = await house.http.post("/", headers=headers, content=BODY)
     assert (reply.status_code, "SignatureDoesNotMatch" in reply.text) == (403, True), reply.text
 
 
