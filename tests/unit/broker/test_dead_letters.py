@@ -11,6 +11,7 @@ from goqueue.machines.controller_commands import AddPartitions
 from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError, Indeterminate
+from goqueue.model.kept_options import LONG_MAX
 from goqueue.model.lanes import Lane
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.records.dead_letters import NAME_CHARS_MAX, dead_letter_topic
@@ -96,6 +97,14 @@ def test_attempts_are_counted_over_restarts() -> None:
     assert node.received() == []
     assert dead(node) == [(b"a", "attempts")]
     assert letters(node)[0]["attempts"] == "3"
+
+
+def test_a_topic_without_a_limit_on_bytes_has_dead_letters() -> None:
+    """What is said about a dead letter makes it larger than its topic allows, and there is no larger number."""
+    node = queue_node(max_message_bytes=str(LONG_MAX))
+    node.put("orders", b"bad")
+    node.settle(node.receive(), How.REJECT)
+    assert dead(node) == [(b"bad", "rejected")]
 
 
 def test_an_expired_record_is_a_dead_letter_where_the_topic_keeps_them() -> None:

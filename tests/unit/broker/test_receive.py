@@ -9,6 +9,7 @@ from goqueue.machines.deliveries.commands import How, Place
 from goqueue.machines.transactions.commands import AddPartitions, EndTransaction, InitProducer
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.kept_options import LONG_MAX
 from goqueue.model.refusal import Refused
 from goqueue.records.build import build_batch
 from goqueue.records.messages import NewMessage
@@ -251,6 +252,16 @@ def test_an_expired_record_is_not_delivered() -> None:
     node.pass_ms(2500)
     assert node.received() == []
     assert sorted(value or b"" for value in node.values("orders.dlq")) == [b"over", b"own", b"topic's"]
+
+
+@pytest.mark.parametrize(("ttl_ms", "timestamp"), [(60_000, LONG_MAX), (LONG_MAX, None), (LONG_MAX, LONG_MAX)])
+def test_times_as_large_as_a_number_can_be_keep_no_queue_from_its_records(ttl_ms: int, timestamp: int | None) -> None:
+    """A producer chooses the timestamp: it must not be able to stop all groups of a topic."""
+    node = queue_node(message_ttl_ms=str(ttl_ms))
+    node.put("orders", NewMessage(b"odd", timestamp_ms=timestamp), NewMessage(b"later", delay_ms=1000), b"even")
+    assert node.received() == [b"odd", b"even"]
+    node.pass_ms(2000)
+    assert node.received(group="others") == [b"odd", b"even", b"later"]
 
 
 def test_a_record_that_expires_while_it_is_leased_may_still_be_acked() -> None:

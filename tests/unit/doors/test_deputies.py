@@ -221,3 +221,48 @@ async def test_a_schedule_of_a_topic_that_may_not_be_written_to_is_not_replaced(
         assert (await ask(b, everybody, "GET", "/schedules/nightly")).json["topic"] == THEIRS
         assert (await ask(b, rights(*owner()), "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
         assert (await ask(b, rights(*owner()), "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
+
+
+@in_loop
+async def test_a_schedule_is_paused_run_and_dropped_by_whoever_may_write_to_its_topic() -> None:
+    async with broker() as b:
+        await b.create_topic(THEIRS)
+        await b.create_topic(MINE)
+        often, me = {"cron": "* * * * *", "value": "tick"}, rights((TOPIC, WRITE, f"{MINE}*"))
+        everybody = rights((TOPIC, WRITE, "*"), (TOPIC, READ, "*"))
+        assert (await ask(b, everybody, "PUT", "/schedules/theirs", {"topic": THEIRS, **often})).status == 200
+        assert (await ask(b, me, "PUT", "/schedules/mine", {"topic": MINE, **often})).status == 200
+        for method, path in (("POST", "/pause"), ("POST", "/resume"), ("POST", "/run"), ("DELETE", "")):
+            assert (await ask(b, me, method, f"/schedules/theirs{path}")).status == 404, (method, path)
+            changed = await ask(b, me, method, f"/schedules/mine{path}")
+            assert changed.status == 200, (method, path, changed.body)
+        assert (await ask(b, everybody, "GET", "/schedules/theirs")).json["paused"] is False
+        assert (await ask(b, everybody, "GET", "/schedules/mine")).status == 404
+
+
+@in_loop
+async def test_who_may_write_nothing_does_not_learn_which_schedules_there_are() -> None:
+    async with broker() as b:
+        await b.create_topic(THEIRS)
+        often = {"topic": THEIRS, "cron": "* * * * *", "value": "tick"}
+        assert (await ask(b, rights((TOPIC, WRITE, "*")), "PUT", "/schedules/theirs", often)).status == 200
+        told = [await ask(b, rights(), "PUT", f"/schedules/{name}", often) for name in ("theirs", "nobodys")]
+        assert (told[0], told[0].status) == (told[1], 403)
+
+
+@in_loop
+async def test_who_sees_all_groups_sees_only_those_topics_of_them_that_they_may_describe() -> None:
+    async with broker() as b:
+        for name in (MINE, THEIRS):
+            await b.create_topic(name)
+            await b.publish(name, b"x")
+            await b.receive(name, group="workers")
+        everybody, me = rights((TOPIC, Operation.ALL, "*"), (GROUP, Operation.ALL, "*")), rights(*owner())
+        joined = await ask(b, everybody, "POST", "/groups/readers/join", {"client_id": "app", "topics": [MINE, THEIRS]})
+        assert joined.status == 200, joined.body
+        paths = ("/groups", "/groups/workers", "/groups/readers", "/groups/readers/cooperative", "/leases")
+        for path in paths:
+            assert THEIRS in (await ask(b, everybody, "GET", path)).body.decode(), path
+            told = await ask(b, me, "GET", path)
+            assert (told.status, f'"{MINE}"' in told.body.decode()) == (200, True), (path, told.body)
+            assert THEIRS not in told.body.decode(), path

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.durable import Durable, OnConfirmed
 from goqueue.broker.gate import Gate
 from goqueue.broker.transactions.listing import Wanted
 from goqueue.doors.http.permissions import DESCRIBES_TRANSACTIONS
 from goqueue.model.codes import Code
 from goqueue.model.error_codes import code_of
-from goqueue.model.errors import GoQueueError
+from goqueue.model.errors import CoordinatorFailed, GoQueueError
 from goqueue.model.moves import MoveStatus
 from goqueue.model.transactions import Placed, Producer
 from goqueue.records.messages import NewMessage
@@ -69,3 +70,20 @@ async def test_a_pattern_of_transactional_ids_is_matched_with_the_names_that_a_t
         listed = Gate(node.b.broker).trusted_in("acme").view(DESCRIBES_TRANSACTIONS).transaction_list
         found = [each.transactional_id for page in listed.walking(Wanted(pattern="sho.|nobody")) for each in page]
         assert found == ["shop"]
+
+
+@in_loop
+async def test_what_is_out_of_service_of_others_is_told_without_a_name() -> None:
+    """Groups of all tenants are kept in the same ledgers, and a listing waits for all of them."""
+
+    def fail(_durable: Durable, _kinds: object, on_confirmed: OnConfirmed) -> None:
+        on_confirmed(CoordinatorFailed("deliveries-secret-0 is out of service"))
+
+    async with tenant_node() as node:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Durable, "confirm", fail)
+            for path in ("/groups", "/leases", f"/topics/{TOPIC}/lanes?group=g"):
+                told = await node.http("GET", path)
+                assert (told.status, told.json["code"]) == (503, "COORDINATOR_NOT_AVAILABLE"), path
+                assert "secret" not in told.json["error"], path
+            assert "secret" in (await node.of_default("GET", "/groups")).json["error"]

@@ -21,6 +21,7 @@ from goqueue.machines.controller_commands import CreateTopic, Result
 from goqueue.machines.deliveries.commands import DeadLetter, DeadLettersWritten, LeasedRun, Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.kept_options import LONG_MAX
 from goqueue.model.topics import Topic
 from goqueue.records.batch import HEADER_BYTES
 from goqueue.records.build import NewRecord, build_fitting
@@ -67,7 +68,7 @@ def make_dead_letter_topic(
     as many as the source. Replies with a GoQueueError if there is none.
     """
     bytes_max = max(source.options(topics.defaults).max_message_bytes, topics.defaults.max_message_bytes) + ABOUT_BYTES
-    options = {"max.message.bytes": str(bytes_max)}
+    options = {"max.message.bytes": str(min(bytes_max, LONG_MAX))}
     count = source.partitions if partitions is None else partitions
 
     def created(reply: Result | GoQueueError) -> None:

@@ -10,6 +10,7 @@ from goqueue.machines.delays.jobs import FiringJob
 from goqueue.machines.delays.machine import Delays
 from goqueue.model.codes import Code
 from goqueue.model.errors import BatchTooLarge
+from goqueue.model.moments import MOMENT_MS_MAX
 from goqueue.model.refusal import Refused
 from goqueue.model.topics import UNLIMITED
 from goqueue.records.batch import HEADER_BYTES, check_batch
@@ -69,7 +70,7 @@ def body_of(record: DecodedRecord, ttl_ms: int, now_ms: int) -> Body:
     """Its time to live runs from now: the delay is part of it."""
     headers: Headers = without_delay(record.headers)
     if ttl_ms != UNLIMITED and all(name != EXPIRES_AT for name, _ in headers):
-        headers = [*headers, (EXPIRES_AT, b"%d" % (now_ms + ttl_ms))]
+        headers = [*headers, (EXPIRES_AT, b"%d" % min(now_ms + ttl_ms, MOMENT_MS_MAX))]
     return Body(now_ms, record.key, record.value, headers)
 
 

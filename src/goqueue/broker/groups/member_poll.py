@@ -1,6 +1,7 @@
 """A member that waits for messages: it counts as alive meanwhile, and follows the group when partitions move."""
 
 from collections.abc import Callable
+from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from goqueue.broker.groups.members import Members
@@ -134,7 +135,8 @@ class MemberPoll:
             return
         if self.is_over:
             return
-        left_ms = int((self._due_s - self._members.clock.monotonic_s()) * 1000)
+        # Rounded up: in what is left of the last millisecond it would ask again and again, without a pause.
+        left_ms = ceil((self._due_s - self._members.clock.monotonic_s()) * 1000)
         if self._has_changed and left_ms > 0:
             self._look_again()
             return

@@ -64,6 +64,14 @@ class HasGroups(Protocol):
     def topics(self) -> Topics: ...
 
 
+def with_topics(view: GroupView, may_see: Callable[[str], bool]) -> GroupView:
+    """What is left of it for somebody who may see these topics."""
+    members = (
+        each._replace(partitions=tuple(one for one in each.partitions if may_see(one.topic))) for each in view.members
+    )
+    return view._replace(topics=tuple(filter(may_see, view.topics)), members=tuple(members))
+
+
 def view_group(broker: HasGroups, group_id: str, on_view: Callable[[GroupView | GoQueueError], None]) -> None:
     """Refused: there is no such group."""
     replies: list[Described | GoQueueError] = []

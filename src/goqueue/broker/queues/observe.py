@@ -14,6 +14,7 @@ from goqueue.broker.reading.open_batches import OpenBatches, Turn
 from goqueue.machines.deliveries.commands import NEVER, NO_KEY, Span
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lanes import Lane
+from goqueue.model.moments import MOMENT_MS_MAX
 from goqueue.model.topics import UNLIMITED, TopicOptions
 from goqueue.records.batch import Batch, split
 from goqueue.records.decode import DecodedRecord
@@ -146,7 +147,8 @@ def _observe_batch(
 def _record_span(record: DecodedRecord, look: Look, lane: int | None) -> Span:
     own_lane, expires_at_ms = lane_and_expiry(record.headers)
     if expires_at_ms == NEVER and look.ttl_ms != UNLIMITED:
-        expires_at_ms = max(record.timestamp, 0) + look.ttl_ms
+        # Its producer chose the timestamp, and both may be as large as a number can be.
+        expires_at_ms = min(max(record.timestamp, 0) + look.ttl_ms, MOMENT_MS_MAX)
     key_hash = hash_key(record.key) if look.by_key and record.key is not None else NO_KEY
     sender = 0
     if look.fair_by == "header":

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from goqueue.broker.view.ports import Port, place_of
+from goqueue.broker.view.ports import Port, held_of, place_of
 from goqueue.machines.groups.commands import FetchOffsets, FetchOffsetsReply
 from goqueue.model.access import Kind, Operation
 from goqueue.model.codes import Code
@@ -36,17 +36,31 @@ class MovesPort(Port):
 
 
 class RecurringPort(Port):
-    """A schedule is replaced by its name: that of a topic which may not be written to stays."""
+    """A schedule is replaced, paused and dropped by its name: that of a topic which may not be written to stays."""
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
         if name == "store":
             found = self.__dict__[name] = self._storing(found)
+        elif name in ("drop", "pause"):
+            found = self.__dict__[name] = self._changing(found)
         return found
+
+    def _changing(self, change: Callable[..., Any]) -> Callable[..., Any]:
+        def call(name: str, *args: Any, **kwargs: Any) -> Any:
+            topic = self._service.topic_of(self._scope.renamed(name))
+            if topic is None:  # nobody can say whose it is
+                self._scope.admit_total(Kind.TOPIC)
+            else:
+                self._scope.admit_kept(Kind.TOPIC, topic)
+            return change(name, *args, **kwargs)
+
+        return call
 
     def _storing(self, store: Callable[..., Any]) -> Callable[..., Any]:
         def call(wanted: Recurring, on_reply: Callable[[Any], None]) -> Any:
             scope = self._scope
+            scope.admit(Kind.TOPIC, wanted.topic)  # else whoever may do nothing learns which schedules there are
             before = self._service.topic_of(scope.renamed(wanted.name))
             if before is not None and not scope.shows(Kind.TOPIC, before):
                 words = f"there is a schedule {wanted.name!r} already, of a topic that may not be written to"
@@ -68,10 +82,14 @@ class MetricsPort(Port):
 
 
 class LeasesPort(Port):
-    """A receipt says itself what it is for: whoever has come by one needs the right, too."""
+    """A receipt says itself what it is for: whoever has come by one needs the right, too. Who may see all groups may
+    not see all topics, so a list of leases is left without those of others."""
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
+        found, scope = super().__getattr__(name), self._scope
+        if name == "held" and scope.tenancy.is_default and not scope.is_open_to(Kind.TOPIC):  # of others it is so
+            made = self.__dict__[name] = lambda group_id, topic: held_of(scope, found(group_id, topic))
+            return made
         if name not in ("extend", "finish") or all(map(self._scope.is_open_to, (Kind.TOPIC, Kind.GROUP))):
             return found
 

@@ -108,7 +108,6 @@ RULES: Mapping[str, Rules] = {
     "recurring": Rules(
         tenants=frozenset({"all", "body", "drop", "find", "pause", "store"}),
         lists={"all": names_of(TOPIC, "topic"), "find": seen_of(TOPIC, "topic")},
-        whole={"drop": TOPIC, "pause": TOPIC},
         words={
             "body": {"found": "wanted"},
             "drop": {"name": "schedule"},

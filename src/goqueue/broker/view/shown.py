@@ -60,9 +60,14 @@ def shown_error(tenancy: Tenancy, error: GoQueueError) -> GoQueueError:
     text = str(error)
     if tenancy.prefix not in text:
         return error
-    plain: GoQueueError = type(error).__new__(type(error), text.replace(tenancy.prefix, ""))
-    plain.__dict__.update(vars(error))
-    return plain
+    return said_otherwise(error, text.replace(tenancy.prefix, ""))
+
+
+def said_otherwise(error: GoQueueError, text: str) -> GoQueueError:
+    """The same error in other words."""
+    other: GoQueueError = type(error).__new__(type(error), text)
+    other.__dict__.update(vars(error))
+    return other
 
 
 def shown_topic(tenancy: Tenancy, topic: Topic) -> Topic:

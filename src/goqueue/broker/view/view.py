@@ -8,6 +8,7 @@ from typing import Any
 
 from goqueue.broker.accounts.quotas import Allowance
 from goqueue.broker.broker import Broker
+from goqueue.broker.durable import Durable, OnConfirmed
 from goqueue.broker.health import Health
 from goqueue.broker.queues.consumer_leases import ConsumerLeases
 from goqueue.broker.queues.settle import OnSettled, Wanted
@@ -22,16 +23,19 @@ from goqueue.broker.view.mutations import MutationsPort
 from goqueue.broker.view.ports import Port, not_for_tenants
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
-from goqueue.broker.view.shown import shown, shown_topic
+from goqueue.broker.view.shown import said_otherwise, shown, shown_topic
 from goqueue.broker.view.tracing import TracingPort
 from goqueue.broker.view.transactions import TransactionListPort, TransactionStepsPort
 from goqueue.model.access import Kind, Operation, Rights
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 from goqueue.model.schemas import RegistryCode, RegistryRefused
 from goqueue.model.tenancy import Tenancy
 from goqueue.model.topics import Image, Topic
+
+NOT_NOW = "a part of this node is out of service at the moment: ask again"
 
 
 class View(Broker):
@@ -46,6 +50,7 @@ class View(Broker):
         if not scope.tenancy.is_default:
             made["health"], made["settings"] = TenantHealth(broker.health, scope), ()
             made["identity"] = replace(broker.identity, cluster_id=cluster_id_of(broker, scope.tenancy.tenant))
+            made["durable"] = TenantDurable(broker.durable)
         made["topics"] = TopicsPort(broker.topics, RULES["topics"], scope)
         is_open = scope.is_open_to(Kind.TOPIC)
         made["fetcher"] = broker.fetcher if is_open else FetcherPort(broker.fetcher, broker.topics, scope)
@@ -125,6 +130,10 @@ class View(Broker):
         """They were changed."""
         self._scope.renew(rights, tenancy)
 
+    def may_describe(self, topic: str) -> bool:
+        """Whether this client may be told that something reads this topic, as it knows its name."""
+        return bool(self.allowed(Kind.TOPIC, topic, (Operation.DESCRIBE,)))
+
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""
         rights: Rights = self._scope.rights
@@ -154,6 +163,20 @@ class TenantHealth:
 
     def __getattr__(self, name: str) -> Any:
         raise not_for_tenants(self._scope)
+
+
+class TenantDurable:
+    """States are kept of all tenants together: a tenant is told that one cannot be had, and not which. The name of one
+    has that of a topic, which may be another tenant's."""
+
+    def __init__(self, durable: Durable) -> None:
+        self._durable = durable
+
+    def confirm(self, kinds: Iterable[LedgerKind], on_confirmed: OnConfirmed) -> None:
+        def confirmed(error: GoQueueError | None) -> None:
+            on_confirmed(None if error is None else said_otherwise(error, NOT_NOW))
+
+        self._durable.confirm(kinds, confirmed)
 
 
 class TopicsPort(Port):

@@ -3,7 +3,7 @@
 from functools import partial
 
 from goqueue.broker.groups.listing import GroupSummary, page_of_names, summarize
-from goqueue.broker.groups.view import GroupView, MemberView, view_group
+from goqueue.broker.groups.view import GroupView, MemberView, view_group, with_topics
 from goqueue.doors.grpc.call import Call, named, page_of
 from goqueue.doors.grpc.convert import timestamp_of, topic_partitions
 from goqueue.doors.grpc.errors import NOT_FOUND, GrpcError
@@ -24,7 +24,11 @@ class GroupService:
         found: list[GroupSummary] = await self._call.ask(lambda done: summarize(broker, names, done))
         groups = [
             pb.GroupSummary(
-                group_id=each.group_id, type=each.type, state=each.state, members=each.members, topics=each.topics
+                group_id=each.group_id,
+                type=each.type,
+                state=each.state,
+                members=each.members,
+                topics=filter(broker.may_describe, each.topics),
             )
             for each in found
         ]
@@ -32,7 +36,8 @@ class GroupService:
 
     async def describe_group(self, request: pb.DescribeGroupRequest) -> pb.DescribeGroupResponse:
         broker, group_id = self._call.broker, named("group_id", request.group_id)
-        view: GroupView = await self._call.ask(lambda done: view_group(broker, group_id, done))
+        found: GroupView = await self._call.ask(lambda done: view_group(broker, group_id, done))
+        view = with_topics(found, broker.may_describe)
         return pb.DescribeGroupResponse(
             group_id=view.group_id,
             type=view.type,

@@ -18,7 +18,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.console_files import console_files
 from goqueue.doors.http.credentials import admitted, shown
 from goqueue.doors.http.endpoint import Methods, answer_fault
-from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY
+from goqueue.doors.http.errors import NOT_FOUND, TOO_MANY, HttpError
 from goqueue.doors.http.forwarded import ForwardedRequests
 from goqueue.doors.http.operation import SLASH_SIGN, Route
 from goqueue.doors.http.paths import Paths
@@ -27,9 +27,12 @@ from goqueue.doors.http.request_rate import RequestRate
 from goqueue.doors.http.routes.follow import look_at_part
 from goqueue.doors.http.routes.table import ROUTES
 from goqueue.model.access import OPEN
+from goqueue.model.codes import Code
 from goqueue.model.console import Console
-from goqueue.model.credentials import Credentials, NotAuthenticated
+from goqueue.model.credentials import Credentials
+from goqueue.model.errors import GoQueueError
 from goqueue.model.own_version import own_version
+from goqueue.model.refusal import Refused
 from goqueue.telemetry.calls import call_each
 from goqueue.wire.asgi import ACCESS, ASKED_AS, App, Message, Receive, Scope, Send
 from goqueue.wire.forwarded import HTTP
@@ -158,7 +161,7 @@ class HttpApp:
         app, scope["path_params"] = found
         await app(scope, receive, send)
 
-    async def _access(self, scope: Scope) -> Access | Credentials | NotAuthenticated:
+    async def _access(self, scope: Scope) -> Access | Credentials | GoQueueError:
         """For an application of another protocol, which refuses in its own words. Credentials: a signature, which it
         has to check itself, since the body is signed too."""
         try:
@@ -166,8 +169,10 @@ class HttpApp:
             if credentials.signature:
                 return credentials
             return await admitted(self._gate, scope, "sqs")
-        except NotAuthenticated as error:
-            return error
+        except HttpError as error:  # of this protocol: others know no such errors
+            return Refused(Code.INVALID_REQUEST, str(error))
+        except GoQueueError as error:
+            return error.kept()
 
 
 def _keep_slashes(raw_path: bytes) -> str:

@@ -44,6 +44,8 @@ CLIENT_ID = b"x-client-id"
 CHARGED: dict[str, QuotaKey] = {"SendMessage": PRODUCED, "SendMessageBatch": PRODUCED, "ReceiveMessage": CONSUMED}
 """Actions whose bodies, or whose answers, have messages."""
 CONTENT_TYPE = b"application/x-amz-json-1.0"
+NAMES = ("queue_name", "queue_url", "source_arn", "destination_arn", "task_handle")
+"""Fields of requests that say what a change is about."""
 
 events = get_logger("sqs")
 
@@ -157,9 +159,9 @@ class SqsApp:
         if audit is None:
             self._gate.note(access, permission, "sqs", action)
             return await handle()
-        queue = getattr(request, "queue_name", None) or getattr(request, "queue_url", None) or ""
+        named = " ".join(filter(None, (getattr(request, each, None) for each in NAMES)))
         host = (scope.get("client") or ("",))[0]
-        return await audit.carry_out(access.asked(host, "sqs", action, str(queue)), handle, scope.get(ASKED_AS, ""))
+        return await audit.carry_out(access.asked(host, "sqs", action, named), handle, scope.get(ASKED_AS, ""))
 
     def _charge(self, access: Access, action: str, scope: Scope, body: bytes, request: Any) -> Allowance | None:
         """By what it is limited. QuotaExceeded: not now."""
@@ -185,6 +187,8 @@ class SqsApp:
         if isinstance(found, NotAuthenticated):
             is_missing = b"authorization" not in dict(scope["headers"])
             raise SqsError("MissingAuthenticationToken" if is_missing else "InvalidClientTokenId", str(found))
+        if isinstance(found, GoQueueError):
+            raise told(found)  # not itself: the scope holds it, and it would hold the scope
         assert isinstance(found, Access)
         return found
 
@@ -200,7 +204,8 @@ class SqsApp:
 
         def is_signed(secret: Secret[str]) -> bool:
             request.check_date(signature, self._gate.clock.now_ms())
-            return hmac.compare_digest(request.signature_with(secret, signature), signature.signature)
+            made = request.signature_with(secret, signature).encode()
+            return hmac.compare_digest(made, signature.signature.encode())  # as bytes: it may be no ASCII
 
         try:
             access = await self._gate.admit_signed(credentials, signature.key_id, is_signed)

@@ -79,8 +79,11 @@ class Call(Asking):
         return f"{self._base_url}/{self.naming.account_id}/{name}"
 
     def queue(self, url: str | None) -> Queue:
-        name = urlsplit(need(url, "QueueUrl")).path.rstrip("/").rpartition("/")[2]
-        return self.queue_named(name)
+        try:
+            path = urlsplit(need(url, "QueueUrl")).path
+        except ValueError:  # a host that is none
+            raise SqsError("QueueDoesNotExist", NO_QUEUE) from None
+        return self.queue_named(path.rstrip("/").rpartition("/")[2])
 
     def queue_named(self, name: str) -> Queue:
         found = self.queues.find(name)
@@ -140,6 +143,7 @@ CODES: dict[Code, str] = {
     Code.TOPIC_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.GROUP_AUTHORIZATION_FAILED: FORBIDDEN,
     Code.CLUSTER_AUTHORIZATION_FAILED: FORBIDDEN,
+    Code.RESOURCE_NOT_FOUND: "ResourceNotFoundException",
     Code.THROTTLING_QUOTA_EXCEEDED: "RequestThrottled",
     Code.POLICY_VIOLATION: "OverLimit",
     Code.MESSAGE_TOO_LARGE: INVALID,

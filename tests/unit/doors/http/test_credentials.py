@@ -147,6 +147,22 @@ async def test_sqs_is_closed_too_and_says_so_in_its_own_words(client: Client, ke
     assert reply.status_code == 200
 
 
+@closed
+async def test_who_may_not_act_for_a_tenant_is_told_so_over_sqs_too(client: Client, key: str) -> None:
+    wanted = {"name": "app", "roles": ["operator"]}
+    made = await client.ask("POST", "/admin/keys", wanted, status=201, headers={"x-api-key": key})
+    headers = {"x-amz-target": "AmazonSQS.ListQueues", "content-type": "application/x-amz-json-1.0"}
+
+    async def told(path: str, **shown: str) -> tuple[int, str]:
+        reply = await client.http.post(path, headers={**headers, **shown}, content=b"{}")
+        return reply.status_code, reply.json()["__type"].partition("#")[2]
+
+    acting = {"x-goqueue-tenant": "acme"}
+    assert await told("/", **{"x-api-key": made["key"], **acting}) == (403, "AccessDeniedException")
+    assert await told("/", **{"x-api-key": key, **acting}) == (404, "ResourceNotFoundException")
+    assert await told("/?api_key=x", **{"x-api-key": key}) == (400, "InvalidParameterValueException")
+
+
 @pytest.mark.parametrize("role", ["producer", "consumer"])
 def test_a_role_opens_what_it_is_for_and_nothing_else(role: str) -> None:
     async def inside() -> None:

@@ -313,6 +313,18 @@ def test_a_node_that_does_not_know_who_was_shut_out_honours_and_begins_no_sessio
     asyncio.run(inside())
 
 
+def test_over_sqs_it_says_so_in_its_own_words() -> None:
+    async def inside() -> None:
+        async with session_door(access_age_ms_max=60_000) as door:
+            shown = {"x-api-key": door.key, "x-amz-target": "AmazonSQS.ListQueues"}
+            assert (await door.ask("POST", "/", shown, {})).status_code == 200
+            door.b.broker.health.cluster.access_age_s = lambda: 61.0
+            reply = await door.ask("POST", "/", shown, {})
+            assert (reply.status_code, "ServiceUnavailable" in reply.text) == (503, True), reply.text
+
+    asyncio.run(inside())
+
+
 @in_door
 async def test_nothing_is_kept_for_a_session_that_nobody_uses(door: Door) -> None:
     door.gate.clock = clock = VirtualClock(door.now_ms)

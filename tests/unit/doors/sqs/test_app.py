@@ -13,6 +13,7 @@ import pytest
 from goqueue.broker.gate import Gate
 from goqueue.doors.sqs.app import SqsApp
 from goqueue.doors.sqs.handlers import table
+from goqueue.model.audit import Asked
 from goqueue.model.partition_limits import PartitionLimits
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.testing.loops import in_loop, turn
@@ -66,6 +67,46 @@ async def test_names_have_the_account_and_the_region(sqs: Client) -> None:
     assert url == "http://sqs/123456789012/orders"
     found = await sqs.ask("GetQueueAttributes", QueueUrl=url, AttributeNames=["QueueArn"])
     assert found == {"Attributes": {"QueueArn": "arn:aws:sqs:here:123456789012:orders"}}
+
+
+class Trail:
+    """Instead of the audit trail."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    async def carry_out(self, asked: Asked, work: Callable[[], Awaitable[Any]], _request_id: str) -> Any:
+        self.told.append((asked.operation, asked.resource))
+        return await work()
+
+    def flush(self) -> None:
+        pass
+
+
+@served
+async def test_the_audit_trail_is_told_which_queues_a_change_is_about(sqs: Client) -> None:
+    for name in ("orders", "letters"):
+        await sqs.create(name)
+    arn = "arn:aws:sqs:here:123456789012:"
+    policy = json.dumps({"deadLetterTargetArn": f"{arn}letters", "maxReceiveCount": "1"})
+    url = "http://sqs/123456789012/orders"
+    trail = Trail()
+    object.__setattr__(sqs.b.broker, "audit", trail)
+    await sqs.ask("SetQueueAttributes", QueueUrl=url, Attributes={"RedrivePolicy": policy})
+    task = await sqs.ask("StartMessageMoveTask", SourceArn=f"{arn}letters", DestinationArn=f"{arn}orders")
+    await sqs.ask("CancelMessageMoveTask", TaskHandle=task["TaskHandle"], status=400)
+    assert trail.told == [
+        ("SetQueueAttributes", url),
+        ("StartMessageMoveTask", f"{arn}letters {arn}orders"),
+        ("CancelMessageMoveTask", task["TaskHandle"]),
+    ]
+
+
+@served
+async def test_an_address_that_is_none_is_that_of_no_queue(sqs: Client) -> None:
+    for url in ("http://[", "http://[::1/orders", "http://\u2100/orders", "no address", "http://sqs/123456789012/"):
+        found = await sqs.ask("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"], status=400)
+        assert found == "AWS.SimpleQueueService.NonExistentQueue;Sender"
 
 
 @served

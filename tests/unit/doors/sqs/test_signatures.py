@@ -135,6 +135,14 @@ async def test_what_has_to_be_signed_and_is_not_is_refused(house: House) -> None
 
 
 @closed
+async def test_a_signature_that_is_no_text_of_ascii_is_a_wrong_one(house: House) -> None:
+    headers = {name.encode(): value.encode() for name, value in house.signed("CreateQueue", BODY).items()}
+    headers[b"Authorization"] = headers[b"Authorization"][:-1] + b"\xe9"
+    reply = await house.http.post("/", headers=headers, content=BODY)
+    assert (reply.status_code, "SignatureDoesNotMatch" in reply.text) == (403, True), reply.text
+
+
+@closed
 async def test_both_secrets_of_a_rotated_key_sign_until_the_older_one_ends(house: House) -> None:
     accounts, key_id = house.b.broker.accounts, house.key.text.key_id
     new = await done_of(lambda done: accounts.rotate_key(key_id, 60_000, done))

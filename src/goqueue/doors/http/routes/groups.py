@@ -4,7 +4,7 @@ from functools import partial
 
 from goqueue.broker.groups.listing import GroupSummary as FoundGroup
 from goqueue.broker.groups.listing import page_of_names, summarize
-from goqueue.broker.groups.view import GroupView, MemberView, view_group
+from goqueue.broker.groups.view import GroupView, MemberView, view_group, with_topics
 from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, HttpError
 from goqueue.doors.http.operation import Handlers
@@ -44,7 +44,7 @@ def moment_or_none(moment_ms: int | None) -> str | None:
 
 async def group_view(call: Call, group_id: str) -> GroupView:
     view: GroupView = await call.ask(lambda done: view_group(call.broker, group_id, done))
-    return view
+    return with_topics(view, call.broker.may_describe)
 
 
 @groups.handles(operations.LIST_GROUPS, DESCRIBES_GROUP)
@@ -58,7 +58,7 @@ async def list_groups(call: Call, query: GroupsQuery) -> Groups:
             state=state_of(each.state),
             members=each.members,
             generation=each.generation,
-            topics=list(each.topics),
+            topics=list(filter(call.broker.may_describe, each.topics)),
         )
         for each in found
     ]
