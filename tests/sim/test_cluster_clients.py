@@ -122,6 +122,41 @@ def test_readers_find_the_new_leader_though_the_old_one_still_answers_them_and_k
     Simulation(seed=6, nodes=3, cluster=True).run(scenario, limit="5m")
 
 
+def test_a_producer_finds_the_new_leader_though_the_old_one_still_answers_it_and_knows_of_none() -> None:
+    """It has only ever talked to a node that is cut off from the others now, and from etcd. That one says of each
+    message that too few copies are in sync."""
+
+    async def scenario(sim: Simulation) -> None:
+        await sim.let_pass("2s")
+        me = sim.process("me")
+        async with Admin(addresses(sim, "http"), **me.ports) as admin:
+            await admin.create_topic("orders", partitions=3, min_insync_replicas=2)
+        await sim.let_pass("1s")
+        old = sim.nodes[sim.nodes[0].broker.topics.image.topics["orders"].placements[0].leader - 1]
+        async with Producer(old.kafka, request_timeout="1s", **me.ports) as producer:
+            for partition in range(3):
+                await producer.send("orders", b"before", partition=partition)
+            assert sim.etcd is not None
+            sim.etcd.cut(old.name)
+            for node in sim.nodes:
+                if node is not old:
+                    sim.network.cut(node.name, old.name)
+            await sim.let_pass("8s")
+            before = sim.trace.events
+            async with asyncio.timeout(15):
+                await asyncio.gather(*(producer.send("orders", b"after", partition=number) for number in range(3)))
+            assert sim.trace.events - before < 1500, "it asked again and again without a pause"
+        others = [node.kafka for node in sim.nodes if node is not old]
+        async with Consumer(others, "orders", **me.ports) as consumer:
+            read: list[tuple[int, bytes | None]] = []
+            while len(read) < 6:
+                read += [(message.partition, message.value) for message in await consumer.poll(timeout="1s")]
+        assert sorted(read) == [(number, value) for number in range(3) for value in (b"after", b"before")]
+        assert not sim.loop.exceptions
+
+    Simulation(seed=10, nodes=3, cluster=True).run(scenario, limit="5m")
+
+
 @pytest.mark.parametrize(("concurrency", "prefetch"), [(1, 0), (2, 0), (10, None)])
 def test_a_worker_with_little_room_asks_all_leaders_in_turn(concurrency: int, prefetch: int | None) -> None:
     """One of them is asked as long as it has nothing, and must not keep the others' messages waiting."""

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from goqueue.client.addresses import join_address, parse_servers
 from goqueue.client.clock import Backoff, Clock, LoopClock
 from goqueue.client.connection import Connection, Limits, connect
+from goqueue.client.contact import Contact
 from goqueue.client.errors import (
     COORDINATOR_MOVED,
     BrokerRefused,
@@ -97,10 +98,7 @@ class Cluster:
         self._names: dict[bytes, str] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
         self._connecting: dict[tuple[int, str], asyncio.Lock] = {}
-        self._contact: Connection | None = None
-        """For what any broker can answer."""
-        self._contact_address = ""
-        self._contact_lock = asyncio.Lock()
+        self._contact = Contact(self._connect, self._servers, self.dice)
         self._refresh_lock = asyncio.Lock()
         self._lookup_lock = asyncio.Lock()
         self._coordinators: dict[tuple[int, str], int] = {}
@@ -125,12 +123,10 @@ class Cluster:
         """A second time is fine."""
         self._is_closed = True
         connections = list(self._connections.values())
-        if self._contact is not None:
-            connections.append(self._contact)
         self._connections.clear()
-        self._contact = None
         for connection in connections:
             await connection.close()
+        await self._contact.close()
 
     # -- topics
 
@@ -181,7 +177,9 @@ class Cluster:
             wanted = sorted(self._topics if names is None else names)
             request = MetadataRequest([MetadataRequestTopic(name=name) for name in wanted], self._creates_topics)
             answer = await self.ask_any(request, MetadataResponse, give_up_s)
-            return self._learn(answer)
+            codes = self._learn(answer)
+            self._look_for_leaders(wanted)
+            return codes
 
     async def refresh_ids(self, topic_ids: Iterable[bytes]) -> None:
         """Topics of which only the ids are known yet."""
@@ -189,7 +187,17 @@ class Cluster:
             request = MetadataRequest([MetadataRequestTopic(one, None) for one in sorted(topic_ids)], False)
             self._learn(await self.ask_any(request, MetadataResponse))
 
+    def _look_for_leaders(self, names: Iterable[str]) -> None:
+        """Whoever names none for long may be cut off from those who lead."""
+        for name in names:
+            found = self._topics.get(name)
+            if found is not None and NO_LEADER in found.leaders:
+                self.suspect(name)
+            else:
+                self._contact.trust(name)
+
     def _learn(self, answer: MetadataResponse) -> dict[str, Code]:
+        self._contact.told()
         self._brokers = {one.node_id: join_address(one.host, one.port) for one in answer.brokers}
         codes: dict[str, Code] = {}
         for one in answer.topics:
@@ -258,6 +266,7 @@ class Cluster:
                 await connection.close()
                 raise connection.why or Closed("closed")
             self._connections[place] = connection
+            self._contact.trust(node_id)
             return connection
 
     async def _connect(self, address: str) -> Connection:
@@ -269,38 +278,27 @@ class Cluster:
         return await connect(address, self.client_id, self.clock, self._network, self.limits, own_version(), show)
 
     async def _any_connection(self) -> Connection:
-        async with self._contact_lock:
-            if self._contact is not None and self._contact.is_open:
-                return self._contact
-            alive = set(self._brokers.values())
-            addresses = list(dict.fromkeys([*self._brokers.values(), *self._servers]))
-            self.dice.shuffle(addresses)
-            # Another one than last time. A server that brokers do not tell of any more may be a machine that is gone:
-            # a dial to it waits for its time-out.
-            addresses.sort(key=lambda address: (address == self._contact_address, address not in alive))
-            problem: ClientError = ConnectionLost("no server is known")
-            for address in addresses:
-                try:
-                    self._contact = await self._connect(address)
-                except (ConnectionLost, TimedOut) as error:
-                    problem = error
-                else:
-                    self._contact_address = address
-                    return self._contact
-            raise problem
+        connection = await self._contact.connection(self._brokers.values())
+        if self._is_closed:  # while it was made
+            await self._contact.close()
+            raise Closed("closed")
+        return connection
 
     def doubt_contact(self) -> None:
         """What it told has led to a refusal: it may be cut off from those who know better. Ask another one next."""
-        contact, self._contact = self._contact, None
-        if contact is not None and len(self._brokers) > 1:
-            contact.abort(ConnectionLost("another broker is asked"))
-        else:
-            self._contact = contact
+        self._contact.doubt(self._brokers.values())
 
     def doubt(self, node_id: int) -> None:
         """It does not answer: if it is the one that metadata is asked of, another one is asked next."""
-        if self._brokers.get(node_id) == self._contact_address:
-            self.doubt_contact()
+        if self._brokers.get(node_id) == self._contact.address:
+            self._contact.leave(self._brokers.values())
+        else:
+            self.suspect(node_id)
+
+    def suspect(self, what: int | str) -> bool:
+        """A node that does not do what a leader does, or a topic that has none. True: that has lasted, and another
+        broker is asked next."""
+        return self._contact.suspect(what, self.clock.time_s(), self._brokers.values())
 
     # -- questions
 
@@ -341,8 +339,8 @@ class Cluster:
         """
 
         async def attempt() -> R:
-            node_id = await self.coordinator(kind, key)
             try:
+                node_id = await self.coordinator(kind, key)
                 connection = await self.connection(node_id, GROUP)
                 answer = await connection.ask(request(), response)
                 check(answer)
@@ -365,6 +363,7 @@ class Cluster:
         if found is not None:
             return found
         answer = await (await self._any_connection()).ask(FindCoordinatorRequest(key, kind), FindCoordinatorResponse)
+        self._contact.told()
         if answer.error_code != Code.NONE:
             raise refusal(answer.error_code, answer.error_message)
         self._brokers[answer.node_id] = join_address(answer.host, answer.port)

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from goqueue.client.assigned import Assigned, Place
 from goqueue.client.cluster import FETCH, NO_LEADER, Cluster
 from goqueue.client.connection import Connection
-from goqueue.client.errors import ClientError, ConnectionLost, code_of, refusal
+from goqueue.client.errors import ClientError, ConnectionLost, TimedOut, code_of, refusal
 from goqueue.client.reading import visible_batches
 from goqueue.client.tasks import Tasks
 from goqueue.model.codes import Code
@@ -168,6 +168,8 @@ class Fetcher:
             except ClientError as error:
                 if not error.retriable:
                     self._blame(self._wanted(node_id), error)
+                if isinstance(error, ConnectionLost | TimedOut):
+                    cluster.doubt(node_id)
                 await cluster.clock.sleep(cluster.backoff.pause_s(failures, cluster.dice))
                 failures += 1
                 self._refresh_soon()

@@ -47,6 +47,11 @@ SWEEP_S = 0.5
 MAY_BE_STORED = frozenset((Code.REQUEST_TIMED_OUT, Code.KAFKA_STORAGE_ERROR, Code.UNKNOWN_SERVER_ERROR))
 ONE_MAY_BE_BAD = frozenset((Code.INVALID_RECORD, Code.MESSAGE_TOO_LARGE, Code.INVALID_TIMESTAMP))
 """One message may be what is wrong with a batch; the others shall not suffer for it."""
+HELD_UP = frozenset((Code.REQUEST_TIMED_OUT, Code.NOT_ENOUGH_REPLICAS, Code.KAFKA_STORAGE_ERROR))
+"""A leader that is cut off from the others says so too, and does not know who leads now."""
+HEARD_SHARE = 2 / 3
+"""Of the time that a request may take, how long the broker may wait for copies: its own word that they are missing is
+heard then, and the connection with the answers of all other partitions is not given up for it."""
 COUNT_ANEW = frozenset((Code.UNKNOWN_PRODUCER_ID, Code.INVALID_PRODUCER_EPOCH))
 
 
@@ -82,7 +87,7 @@ class Sender:
         self._attempts: dict[object, int] = {}
         self._is_sweeping = False
         self._is_stopped = False
-        self._timeout_ms = int(options.request_s_max * 1000)
+        self._timeout_ms = max(1, int(options.request_s_max * HEARD_SHARE * 1000))
         identity.on_ready = self._pump_soon
 
     def wake(self, queue: PartitionQueue) -> None:
@@ -153,12 +158,15 @@ class Sender:
     def _send_one(self, connection: Connection, queue: PartitionQueue, node_id: int) -> None:
         batch = queue.take()
         name = self._identity.transactional_id
-        data = batch.encode(self._options.codec, queue.producer_id, queue.epoch, name is not None)
-        partition = PartitionProduceData(queue.partition, memoryview(data))
-        request = ProduceRequest(
-            name, ACKS_ALL, self._timeout_ms, [TopicProduceData(queue.topic, partition_data=[partition])]
-        )
-        connection.send(request).add_done_callback(partial(self._answered, queue, batch, node_id))
+        try:
+            data = batch.encode(self._options.codec, queue.producer_id, queue.epoch, name is not None)
+            part = PartitionProduceData(queue.partition, memoryview(data))
+            topics = [TopicProduceData(queue.topic, partition_data=[part])]
+            answer = connection.send(ProduceRequest(name, ACKS_ALL, self._timeout_ms, topics))
+        except Exception as error:  # noqa: BLE001  whatever it is, nobody else would tell whoever waits for this batch
+            answer = self._loop.create_future()
+            answer.set_exception(error)
+        answer.add_done_callback(partial(self._answered, queue, batch, node_id))
 
     def _has_identity(self, queue: PartitionQueue) -> bool:
         """Who sends: known, and the right one for this partition."""
@@ -198,17 +206,12 @@ class Sender:
         if self._is_stopped:
             return
         if error is None:
-            response = future.result()
-            (topic,) = response.responses
-            (answer,) = topic.partition_responses
-            if answer.error_code == 0:
-                queue.finish(batch)
-                queue.failures = 0
-                durability = DURABILITY_NAMES.get(answer.gq_durability)
-                batch.succeed(answer.base_offset, answer.log_append_time_ms, durability)
-                self._on_end(batch, None)
-            elif not self._cluster.follow(queue.place, node_id, answer.current_leader, response.node_endpoints):
-                self._refused(queue, batch, answer)
+            try:
+                self._judge(queue, batch, node_id, future.result())
+            except Exception as fault:  # else the batch would be neither sent again nor given up, for ever
+                log.error("an answer could not be understood", node=node_id, exc_info=fault)
+                batch.has_doubt = True
+                self._end_for_good(queue, batch, _as_ours(fault))
         else:
             batch.has_doubt = True
             queue.has_failed = True
@@ -225,7 +228,19 @@ class Sender:
         elif not queue.in_flight:
             self._busy.pop(queue, None)
 
-    def _refused(self, queue: PartitionQueue, batch: Batch, answer: PartitionProduceResponse) -> None:
+    def _judge(self, queue: PartitionQueue, batch: Batch, node_id: int, response: ProduceResponse) -> None:
+        (topic,) = response.responses
+        (answer,) = topic.partition_responses
+        if answer.error_code == 0:
+            queue.finish(batch)
+            queue.failures = 0
+            durability = DURABILITY_NAMES.get(answer.gq_durability)
+            batch.succeed(answer.base_offset, answer.log_append_time_ms, durability)
+            self._on_end(batch, None)
+        elif not self._cluster.follow(queue.place, node_id, answer.current_leader, response.node_endpoints):
+            self._refused(queue, batch, node_id, answer)
+
+    def _refused(self, queue: PartitionQueue, batch: Batch, node_id: int, answer: PartitionProduceResponse) -> None:
         code = code_of(answer.error_code)
         if code is Code.DUPLICATE_SEQUENCE_NUMBER:
             queue.finish(batch)
@@ -238,6 +253,8 @@ class Sender:
         if code in MOVED:
             if queue.failures:  # it was asked for since, and whoever told of this leader may be behind
                 self._cluster.doubt_contact()
+            self._prepare("metadata", self._refresh)
+        elif code in HELD_UP and self._cluster.suspect(node_id):
             self._prepare("metadata", self._refresh)
         if code is Code.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind:
             return  # the broker waits for the one before it
@@ -260,8 +277,9 @@ class Sender:
 
     def _end_for_good(self, queue: PartitionQueue, batch: Batch, error: GoQueueError) -> None:
         queue.failures, queue.has_failed = 0, False
-        queue.turn_away(batch)
-        self._on_end(batch, error)
+        if batch in queue.in_flight:
+            queue.turn_away(batch)
+            self._on_end(batch, error)
 
     def _pause(self, queue: PartitionQueue) -> None:
         """Before it is tried again. All that was under way has failed together, which counts once: a leader that is
@@ -318,6 +336,7 @@ class Sender:
                 queue.unknown_since_s = None
             elif queue.unknown_since_s is None:
                 queue.unknown_since_s = now_s
+                cluster.doubt_contact()  # it may be behind: another one is to say so too
             elif now_s - queue.unknown_since_s > UNKNOWN_TOPIC_S_MAX:
                 gone = UnknownTopic(Code.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {queue.topic!r} any more")
                 self._fail_waiting(queue, lambda _, gone=gone: gone)  # type: ignore[misc]
@@ -349,7 +368,7 @@ class Sender:
             if error is None:
                 left.append(batch)
                 continue
-            if batch.has_doubt and not queue.in_flight:
+            if batch.has_doubt:
                 queue.needs_epoch = True
             elif batch.sequence >= 0:
                 queue.gap = batch.sequence if queue.gap < 0 else queue.gap

@@ -122,6 +122,9 @@ class Followed:
             pass  # it was told of, and nothing can be copied to it
         except GoQueueError as error:
             self._fail("a copy cannot be appended to", str(error), LATER_MS)
+        except Exception as fault:  # noqa: BLE001  a fault of ours with one copy must not end the copying of all others
+            events.error("an answer for a copy was not taken in", copy=self.replica.name, exc_info=fault)
+            self.link.name_later(self, LATER_MS)
         else:
             return taken
         return NOTHING

@@ -61,11 +61,13 @@ FACTOR_WITHOUT_A_WISH = 3
 
 
 class Mirror:
-    """Invariant: no key is older than the last listing."""
+    """Invariant: all is known up to `revision`, and nothing is older than that."""
 
     def __init__(self, limits: PartitionLimits, default_factor: int) -> None:
         self._known: dict[Key, Event] = {}
         self._listed_at = 0
+        self.revision = 0
+        """Of the last listing or change that was taken in."""
         self._placements: dict[bytes, dict[int, Event]] = {}
         """By topic id and number."""
         self._removed: dict[bytes, dict[int, int]] = {}
@@ -150,17 +152,21 @@ class Mirror:
     # -- what has changed
 
     def listed(self, listing: Listing) -> list[Event]:
-        """What has changed since the last one: absence is told by nothing else."""
+        """What has changed since the last one: absence is told by nothing else. One that was overtaken by changes tells
+        nothing: they would be taken back, and are not told again."""
+        if listing.revision < self.revision:
+            return []
         found = {entry.key for entry in listing.entries}
         gone = [Event(key, None, listing.revision) for key in self._known if key not in found]
         new = [one for one in listing.entries if self._known.get(one.key) != one]
-        self._listed_at = listing.revision
+        self._listed_at = self.revision = listing.revision
         self._take_in([*gone, *new])
         return [*gone, *new]
 
     def changed(self, events: Sequence[Event]) -> list[Event]:
         """Those of them that are news."""
         news = [event for event in events if event.revision > self._listed_at]
+        self.revision = max([self.revision, *(event.revision for event in news)])
         self._take_in(news)
         return news
 

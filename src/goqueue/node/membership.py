@@ -274,8 +274,11 @@ class Membership:
             self.replicas.stand_still()
 
     def _look_at_own_key(self) -> None:
-        known = self.controller.mirror.nodes.get(self.me.node_id)
-        if self.me.incarnation and (known is None or known.incarnation > self.me.incarnation):
+        mirror, incarnation = self.controller.mirror, self.me.incarnation
+        if not incarnation or mirror.revision < incarnation:
+            return  # on a busy machine it is registered before it has been told of that
+        known = mirror.nodes.get(self.me.node_id)
+        if known is None or known.incarnation > incarnation:
             self._lost()
 
     def _lost(self) -> None:
@@ -294,7 +297,7 @@ class Membership:
         while not self._has_left:
             try:
                 await self._register()
-            except CannotJoin as error:
+            except (CannotJoin, OSError) as error:  # OSError: of its own directory, as while no more files may be open
                 events.error("not registered again", reason=str(error))
                 await asyncio.sleep(AGAIN_S)
                 continue
