@@ -99,7 +99,7 @@ async def test_what_is_not_there_or_not_compacted_is_refused() -> None:
 
 @in_loop
 async def test_a_system_that_has_no_room_for_one_more_process_costs_a_compaction_and_nothing_else() -> None:
-    async def no_room(plan: compaction.Plan) -> Manifest | None:  # noqa: ARG001  the shape of one
+    async def no_room(plan: compaction.Plan) -> Manifest | None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     async with broker() as b:

@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from goqueue.model.listener import Api
-from goqueue.node.doors import opening
+from goqueue.node.doors import DoorStaysShut, opening
 from goqueue.node.listener_values import ListenerSetting
 from goqueue.node.processes.member_names import member_directory
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 
 LOOPBACK = Address("127.0.0.1", 0)
+PORT_MAX = 65535
 
 
 class Addresses:
@@ -124,4 +125,8 @@ def _is_used(settings: Settings, api: Api) -> bool:
 
 
 def _next(address: Address, by: int) -> Address:
+    """DoorStaysShut: there is no such port."""
+    if address.port + by > PORT_MAX:
+        words = f"member {by + 1} of several processes would be at port {address.port + by}"
+        raise DoorStaysShut(f"kafka = {address}: {words}, and {PORT_MAX} is the last one there is")
     return Address(address.host, address.port + by if address.port else 0)

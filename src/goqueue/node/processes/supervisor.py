@@ -146,7 +146,10 @@ class Supervisor:
     async def _start(self) -> bool:
         """False: stopped meanwhile."""
         for each in self._members:
-            await each.start()
+            try:
+                await each.start()
+            except OSError as error:
+                raise StartFailed(f"member {each.number} could not be started: {error.strerror}") from error
         stopping = asyncio.ensure_future(self._stop.wait())
         starting = {asyncio.ensure_future(each.wait_ready()): each for each in self._members}
         try:
