@@ -3,20 +3,25 @@
 import asyncio
 import errno
 import os
+import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from goqueue.cluster.etcd.port import Etcd
+from goqueue.cluster.etcd.port import Etcd, KeyPut
 from goqueue.node.process import StartFailed
 from goqueue.node.processes import child as children
 from goqueue.node.processes import supervisor as supervisors
 from goqueue.node.processes.child import Child
 from goqueue.node.processes.member import MemberStart
+from goqueue.node.processes.member_names import STORE
 from goqueue.node.processes.supervisor import Supervisor
 from goqueue.node.settings import Settings
+from goqueue.node.values import Address, Switch
+from goqueue.testing import MemoryDisk
 from tests.unit.testing.loops import turn
 
 DEAF = """
@@ -61,6 +66,14 @@ class Member(Child):
         self.starting()
         await super().start()
         self.started()
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -220,5 +233,34 @@ def test_a_member_that_ends_while_it_says_that_it_is_ready_has_ended(
         await member.start()
         async with asyncio.timeout(FAR_S):
             assert await member.wait_ready() == "exit code 0"
+
+    asyncio.run(scenario())
+
+
+def test_all_processes_end_when_the_store_has_failed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, signals: None
+) -> None:
+    """Else none of them could ever come back, and nobody would see why."""
+    disk, members = MemoryDisk(), list[Child]()
+
+    class Changing(Child):
+        async def start(self) -> None:
+            await super().start()
+            members.append(self)
+            if self.number == 2:
+                disk.faults.add("sync", errno.EIO, prefix=f"logs/{STORE}")  # once: that is enough
+                self._store.txn([], [KeyPut(b"key", b"value")], lambda answer: None)
+
+    monkeypatch.setattr(children, "COMMAND", READY)
+    monkeypatch.setattr(supervisors, "Child", Changing)
+    monkeypatch.setattr(supervisors, "RealDisk", lambda path: disk)
+    anywhere = Address("127.0.0.1", 0)
+    several = replace(settings, processes=2, dev=Switch.ON, kafka=anywhere, http=anywhere, grpc=anywhere)
+
+    async def scenario() -> None:
+        with pytest.raises(StartFailed, match=r"all processes have ended: .*could not sync.*; start it again"):
+            async with asyncio.timeout(FAR_S):
+                await supervisors._supervise(several)
+        assert [each.is_running for each in members] == [False, False]
 
     asyncio.run(scenario())
