@@ -40,7 +40,7 @@ class Compactions:
                 manifest = await self._run(plan) if plan else None
                 if manifest and compaction.install(log, manifest):
                     events.info("compacted", log=log.directory, segments=len(manifest.replacements))
-        except GoQueueError as error:
+        except (GoQueueError, OSError) as error:  # the system may have no room for one more process or file
             events.error("compaction failed", log=log.directory, exc_info=error)
 
     async def now(self, topic: str, partition: int, is_dry_run: bool) -> CompactResult:

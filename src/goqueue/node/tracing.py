@@ -10,6 +10,7 @@ from goqueue.broker.queues.queues import Queues
 from goqueue.broker.queues.receive import Receiver
 from goqueue.broker.topics.topics import Topics
 from goqueue.broker.tracing.journal import JOURNEYS, Journal, Kept
+from goqueue.broker.tracing.noting import Forgetting
 from goqueue.broker.tracing.trace_index import TraceIndex
 from goqueue.broker.tracing.traces import Traces
 from goqueue.broker.tracing.tracing import Tracing
@@ -83,6 +84,7 @@ def build_tracing(
         exporting = Exporting(SpanMaker(memory.journeys, identities), options.make_sink(identity))
     kept = Kept(_open(options, replicas, clock) if options.stores else None, exporting)
     journal = Journal(memory.journeys, index, clock, topic_id, kept)
+    topics.on_change.append(Forgetting(journal).topics_changed)
     journal.load()
     journal.start()
     traces = Traces(memory.journeys, identities, topics)

@@ -96,6 +96,24 @@ def test_a_topic_made_again_does_not_inherit_stored_journeys() -> None:
     assert [note.topic for note in node.broker.journeys.kept() if note.topic == "orders"] == []
 
 
+def test_a_topic_made_again_while_notes_wait_for_their_turn_does_not_inherit_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = node_with()
+    node.put("orders", b"a", b"b")
+    journal = node.broker.tracing.journal
+    with monkeypatch.context() as others_have_their_turns:
+        others_have_their_turns.setattr(journal, "_go_on", lambda: None)
+        node.pass_ms(FLUSH_MS)
+        node.delete("orders")
+        node.create("orders")
+    journal.catch_up()
+    assert journal.stored > 0
+    node.put("orders", b"new")
+    node = node.restarted("stop")
+    assert (steps(node, 0), steps(node, 1)) == (["RECEIVED", "PERSISTED"], [])
+
+
 def test_a_full_disk_costs_journeys_and_no_publish() -> None:
     node = node_with()
     node.disk.faults.add("write", errno.ENOSPC, prefix=f"logs/{JOURNEYS}", forever=True)

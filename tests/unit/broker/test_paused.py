@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from goqueue.machines.controller_commands import SetOptions
-from goqueue.machines.deliveries.commands import How
+from goqueue.machines.deliveries.commands import How, Place
+from goqueue.records.replays import ReplayRequest, Where
 from goqueue.telemetry.trace_ids import Spot
 from tests.unit.broker.queue_node import QueueNode, queue_node
 
@@ -79,6 +80,25 @@ def test_what_is_held_may_be_settled_and_comes_back_after_the_pause() -> None:
     set_group(node, None)
     assert [(each.value, each.attempt) for each in node.receive()] == [(b"b", 2), (b"c", 2)]
     assert third.value == b"c"
+
+
+def test_what_a_replay_has_is_not_looked_through_while_it_is_paused() -> None:
+    """Nothing of it is ever ready then, so that whoever waits would look at all of it: ten bytes for each record."""
+    node = queue_node()
+    for number in range(12):
+        node.put("orders", b"%d" % number)
+    node.ack(*node.receive(most=12))
+    request = ReplayRequest("workers", "orders", Where("earliest"), Where("latest"))
+    set_group(node, "paused")
+    node.reply(lambda done: node.broker.replays.replay(request, done))
+    parked = node.park(wait_ms=WAIT_MS, most=12)
+    node.put("orders", b"12")
+    looked = node.broker.queues.peek_at(Place("workers", "orders", 0))._state.places[Place("workers", "orders", 0)]
+    assert [len(window.kinds) for window in looked.replays.values()] == [0]
+    assert not parked.is_over
+    set_group(node, None)
+    got = set(parked.values) | set(node.received(most=20))
+    assert got == {b"%d" % number for number in range(13)}
 
 
 def test_many_who_wait_cost_little_while_it_is_paused() -> None:

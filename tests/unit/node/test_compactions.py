@@ -2,8 +2,10 @@
 
 import asyncio
 import errno
+import os
 
 import pytest
+from structlog.testing import capture_logs
 
 from goqueue.model.refusal import Refused
 from goqueue.node.compactions import Compactions
@@ -93,3 +95,22 @@ async def test_what_is_not_there_or_not_compacted_is_refused() -> None:
         for topic in ("orders", "none"):
             with pytest.raises(Refused):
                 await b.broker.compact(topic, 0, False)
+
+
+@in_loop
+async def test_a_system_that_has_no_room_for_one_more_process_costs_a_compaction_and_nothing_else() -> None:
+    async def no_room(plan: compaction.Plan) -> Manifest | None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    async with broker() as b:
+        await with_prices(b)
+        log = b.broker.topics.replica("prices", 0).log
+        log.roll(b.broker.clock.now_ms())
+        log.sync()
+        with capture_logs() as told:
+            await Compactions(b._live().node.replicas, SettledClock(b.broker.clock), no_room).keep_up(log)
+        assert [each["log"] for each in told if each["event"] == "compaction failed"] == [log.directory]
+        slow = Slow(b)
+        slow.may_go_on.set()
+        await compactions(b, slow).keep_up(log)
+        assert slow.begun == 1, "it is tried again"

@@ -3,19 +3,25 @@
 import asyncio
 import errno
 import os
+import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from goqueue.cluster.etcd.port import Etcd
+from goqueue.cluster.etcd.port import Etcd, KeyPut
+from goqueue.node.process import StartFailed
 from goqueue.node.processes import child as children
 from goqueue.node.processes import supervisor as supervisors
 from goqueue.node.processes.child import Child
 from goqueue.node.processes.member import MemberStart
+from goqueue.node.processes.member_names import STORE
 from goqueue.node.processes.supervisor import Supervisor
 from goqueue.node.settings import Settings
+from goqueue.node.values import Address, Switch
+from goqueue.testing import MemoryDisk
 from tests.unit.testing.loops import turn
 
 DEAF = """
@@ -40,6 +46,13 @@ async def serve():
 
 asyncio.run(serve())
 """
+READY = """
+import os, signal
+os.write(1, b'{"first_key": null, "http": "127.0.0.1:8080", "kafka": "127.0.0.1:9092"}\\n')
+signal.pause()
+"""
+SILENT = "import signal; signal.pause()"
+BROKEN_OFF = """import os; os.write(1, b'{"first_k')"""
 FAR_S = 60.0
 
 
@@ -53,6 +66,14 @@ class Member(Child):
         self.starting()
         await super().start()
         self.started()
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -160,5 +181,86 @@ def test_a_member_that_is_heard_of_is_not_stuck(member: Member, monkeypatch: pyt
         assert not waiting.done()
         async with asyncio.timeout(FAR_S):
             await waiting  # nobody hears of it any more
+
+    asyncio.run(scenario())
+
+
+def test_the_first_start_of_a_member_that_the_system_has_no_room_for_fails_in_words(
+    settings: Settings, member: Member
+) -> None:
+    def no_room() -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    async def scenario() -> None:
+        member.starting = no_room
+        with pytest.raises(StartFailed, match="member 1 could not be started: Resource temporarily unavailable"):
+            await Supervisor(settings, [member]).run(asyncio.Event())
+
+    asyncio.run(scenario())
+
+
+def test_a_member_that_is_on_its_way_back_is_told_where_it_will_be(
+    settings: Settings, member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ready file is written anew when any member is back, also while another one is not yet."""
+    monkeypatch.setattr(children, "COMMAND", READY)
+
+    async def scenario() -> None:
+        supervisor = Supervisor(settings, [member])
+        await member.start()
+        assert await member.wait_ready() == ""
+        before = supervisor._facts()
+        assert (before["http"], before["members"][0]["kafka"]) == ("127.0.0.1:8080", "127.0.0.1:9092")
+        member.kill()
+        await member.wait()
+        monkeypatch.setattr(children, "COMMAND", SILENT)
+        await member.start()
+        now = supervisor._facts()
+        assert now.pop("members") == [{**before.pop("members")[0], "pid": member.pid}]
+        assert now == before
+        member.kill()
+        await member.wait()
+
+    asyncio.run(scenario())
+
+
+def test_a_member_that_ends_while_it_says_that_it_is_ready_has_ended(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "COMMAND", BROKEN_OFF)
+
+    async def scenario() -> None:
+        await member.start()
+        async with asyncio.timeout(FAR_S):
+            assert await member.wait_ready() == "exit code 0"
+
+    asyncio.run(scenario())
+
+
+def test_all_processes_end_when_the_store_has_failed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, signals: None
+) -> None:
+    """Else none of them could ever come back, and nobody would see why."""
+    disk, members = MemoryDisk(), list[Child]()
+
+    class Changing(Child):
+        async def start(self) -> None:
+            await super().start()
+            members.append(self)
+            if self.number == 2:
+                disk.faults.add("sync", errno.EIO, prefix=f"logs/{STORE}")  # once: that is enough
+                self._store.txn([], [KeyPut(b"key", b"value")], lambda answer: None)
+
+    monkeypatch.setattr(children, "COMMAND", READY)
+    monkeypatch.setattr(supervisors, "Child", Changing)
+    monkeypatch.setattr(supervisors, "RealDisk", lambda path: disk)
+    anywhere = Address("127.0.0.1", 0)
+    several = replace(settings, processes=2, dev=Switch.ON, kafka=anywhere, http=anywhere, grpc=anywhere)
+
+    async def scenario() -> None:
+        with pytest.raises(StartFailed, match=r"all processes have ended: .*could not sync.*; start it again"):
+            async with asyncio.timeout(FAR_S):
+                await supervisors._supervise(several)
+        assert [each.is_running for each in members] == [False, False]
 
     asyncio.run(scenario())

@@ -75,6 +75,8 @@ class Journal:
         self._seen = 0
         self._notes: deque[Note] = deque()
         """Taken, to be seen to in this turn and the next ones."""
+        self._gone: set[str] = set()
+        """Topics that were deleted since those were taken: they are not about the next of that name."""
         self._too_many = 0
         """The first of them, that are not stored."""
         self._timer: Timer | None = None
@@ -142,12 +144,20 @@ class Journal:
             self._store(self._replica, notes[skipped:], parents)
         if self._exporting is not None:
             self._exporting.offer(notes)
+        if not left:
+            self._gone.clear()
+
+    def forget_topic(self, topic: str) -> None:
+        """It was deleted."""
+        if self._notes:
+            self._gone.add(topic)
 
     def _store(self, replica: Replica, notes: Sequence[Note], parents: list[tuple[Spot, TraceParent]]) -> None:
         now_ms = self._clock.now_ms()
         for first in range(0, len(notes), NOTES_PER_PAGE):
             some = list(notes[first : first + NOTES_PER_PAGE])
-            ids = {topic: self._topic_id(topic) for topic in dict.fromkeys(note.topic for note in some)}
+            topics = dict.fromkeys(note.topic for note in some)
+            ids = {topic: self._topic_id(topic) for topic in topics if topic not in self._gone}
             page = Page({topic: id_ for topic, id_ in ids.items() if id_}, some, [] if first else parents)
             try:
                 batch = build_batch([(now_ms, None, _encode(page), [])], codec=Codec.LZ4)

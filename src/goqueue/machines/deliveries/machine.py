@@ -170,8 +170,10 @@ class Deliveries:
         return WINDOW_MAX - (own.end - own.start)
 
     def replays(self, place: Place) -> list[tuple[int, int, int]]:
-        """window, how far it was observed, where it ends"""
-        windows = self._state.places[place].replays.values()
+        """window, how far it was observed, where it ends. None while it is paused: nothing would ever be ready enough
+        to stop looking, and the largest replay would be held in memory as a whole."""
+        delivery = self._state.places[place]
+        windows = () if delivery.policy.is_paused else delivery.replays.values()
         return [(window.number, window.end, window.limit) for window in windows]
 
     def measure(self, place: Place) -> Measure:

@@ -12,13 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from goqueue.model.listener import Api
-from goqueue.node.doors import opening
+from goqueue.node.doors import DoorStaysShut, opening
 from goqueue.node.listener_values import ListenerSetting
+from goqueue.node.listeners import ANY_ADDRESS
 from goqueue.node.processes.member_names import member_directory
 from goqueue.node.settings import Settings
 from goqueue.node.values import Address
 
 LOOPBACK = Address("127.0.0.1", 0)
+PORT_MAX = 65535
 
 
 class Addresses:
@@ -26,6 +28,8 @@ class Addresses:
 
     def __init__(self) -> None:
         self._kept: list[socket.socket] = []
+        self._taken: list[tuple[str, Address]] = []
+        """By whose door; each host is one that the system has."""
 
     async def members(self, settings: Settings) -> list[Settings]:
         """The settings of each. DoorStaysShut: somebody else has one of their addresses."""
@@ -78,7 +82,9 @@ class Addresses:
             port, failure = address.port, None
             for family, kind, protocol, _, where in dict.fromkeys(found):
                 try:
+                    self._check_not_ours(name, Address(str(where[0]), port))
                     port = self._bind(family, kind, protocol, (where[0], port, *where[2:]))
+                    self._taken.append((name, Address(str(where[0]), port)))
                 except OSError as error:
                     if error.errno != errno.EADDRNOTAVAIL:  # a name may mean an address that this machine lacks
                         raise
@@ -87,28 +93,52 @@ class Addresses:
                 raise failure or OSError(errno.EADDRNOTAVAIL, "no address")
         return Address(address.host, port)
 
+    def _check_not_ours(self, name: str, address: Address) -> None:
+        """DoorStaysShut: a port would have two meanings. Those who share it are not told by the system."""
+        for other, taken in self._taken:
+            is_same = taken.host == address.host or (
+                {taken.host, address.host} & set(ANY_ADDRESS) and (":" in taken.host) == (":" in address.host)
+            )
+            if address.port and taken.port == address.port and is_same:
+                raise DoorStaysShut(
+                    f"cannot open the {name} door at {address}: the {other} door is there. Each member has the next"
+                    " port for each of its Kafka addresses: leave room for all of them"
+                )
+
     def _bind(self, family: int, kind: int, protocol: int, where: tuple[object, ...]) -> int:
-        """Alone first: who shares a port is asked for nothing."""
-        for shares in (False, True):
-            bound = socket.socket(family, kind, protocol)
-            try:
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                if shares:
-                    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                bound.bind(where)
-                if not shares:
-                    bound.listen(1)  # to bind is allowed beside one who listens, and this is not
-                    where = (where[0], bound.getsockname()[1], *where[2:])
-            except BaseException:
-                bound.close()
+        """Alone first: who shares a port is asked for nothing. What is kept shares with members alone: with
+        SO_REUSEADDR, whoever has that too could have the port for as long as no member listens there."""
+        port = self._bind_once(family, kind, protocol, where, shares=False, reuses=True)
+        where = (where[0], port, *where[2:])
+        try:
+            return self._bind_once(family, kind, protocol, where, shares=True, reuses=False)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
                 raise
+            # Connections of one process that was there before have still to end (TIME_WAIT).
+            return self._bind_once(family, kind, protocol, where, shares=True, reuses=True)
+
+    def _bind_once(
+        self, family: int, kind: int, protocol: int, where: tuple[object, ...], *, shares: bool, reuses: bool
+    ) -> int:
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuses)
+            if family == socket.AF_INET6:
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             if shares:
-                self._kept.append(bound)
-            else:
-                bound.close()
-        port = where[1]
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            bound.bind(where)
+            if not shares:
+                bound.listen(1)  # to bind is allowed beside one who listens, and this is not
+            port = bound.getsockname()[1]
+        except BaseException:
+            bound.close()
+            raise
+        if shares:
+            self._kept.append(bound)
+        else:
+            bound.close()
         assert isinstance(port, int)
         return port
 
@@ -116,6 +146,7 @@ class Addresses:
         for each in self._kept:
             each.close()
         self._kept.clear()
+        self._taken.clear()
 
 
 def _is_used(settings: Settings, api: Api) -> bool:
@@ -124,4 +155,8 @@ def _is_used(settings: Settings, api: Api) -> bool:
 
 
 def _next(address: Address, by: int) -> Address:
+    """DoorStaysShut: there is no such port."""
+    if address.port + by > PORT_MAX:
+        words = f"member {by + 1} of several processes would be at port {address.port + by}"
+        raise DoorStaysShut(f"kafka = {address}: {words}, and {PORT_MAX} is the last one there is")
     return Address(address.host, address.port + by if address.port else 0)

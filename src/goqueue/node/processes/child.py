@@ -29,7 +29,7 @@ class Child:
         self.start_with = start
         self.number = start.settings.node_id
         self.facts: dict[str, Any] = {}
-        """What it told when it was ready."""
+        """What it told when it was last ready. Its addresses are the same in all its lives."""
         self._store = store
         self._process: asyncio.subprocess.Process | None = None
         self._connections: list[StoreConnection] = []
@@ -46,7 +46,6 @@ class Child:
 
     async def start(self) -> None:
         """OSError: the system has no room for it."""
-        self.facts = {}
         sockets: list[socket.socket] = []
         try:
             while len(sockets) < SOCKETS:
@@ -82,7 +81,7 @@ class Child:
         assert self._process is not None
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
-        if not line:
+        if not line.endswith(b"\n"):  # it ended before it had said all of it
             return await self.wait()
         facts = json.loads(line)
         if "failed" in facts:

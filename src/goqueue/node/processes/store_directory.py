@@ -3,11 +3,12 @@ processes is divided anew first.
 """
 
 import asyncio
+from contextlib import suppress
 
 from goqueue.cluster.etcd.port import EtcdFault
 from goqueue.cluster.local.shared_store import SharedStore
 from goqueue.machines.entries import ENTRY_FACTS, Entries
-from goqueue.model.errors import CannotJoin, DataDirectoryLocked, MetadataDamaged
+from goqueue.model.errors import CannotJoin, DataDirectoryLocked, GoQueueError, MetadataDamaged
 from goqueue.node.compactions import Compactions, RunPlan
 from goqueue.node.ports import AsideWorker, Commits, NodeClock, NodePorts
 from goqueue.node.processes import moves
@@ -86,6 +87,11 @@ def _refuse_others(disk: Disk) -> None:
         )
 
 
+class StoreGone(GoQueueError):
+    """A write or sync of the store failed. Members would go on for as long as nothing changes: none of them could come
+    back, no topic could be made, and nobody would see why. A start reads what is on the disk."""
+
+
 class StoreDirectory:
     """`open`, and `keep_up` for as long as the store is used; then `close`."""
 
@@ -101,6 +107,8 @@ class StoreDirectory:
         self._coordinator: Coordinator[Entries] | None = None
         self._directory: DataDirectory | None = None
         self._store: SharedStore | None = None
+        self._failed = asyncio.Event()
+        """The ledger is out of service until it is opened anew."""
 
     async def open(self, processes: int) -> SharedStore:
         """CannotJoin, MetadataDamaged, DataDirectoryLocked, OSError: it cannot be used."""
@@ -137,18 +145,24 @@ class StoreDirectory:
         replica = self._replicas.open_ledger(STORE, 0, LEDGER_OPTIONS, clock.now_ms())
         ledger = Ledger(replica, KIND, ENTRY_FACTS, aside)
         self._coordinator = Coordinator(KIND, Entries, ledger, clock)
+        self._coordinator.on_given_up = self._failed.set
         self._coordinator.load_now()
         return SharedStore(self._coordinator, clock)
 
     async def keep_up(self) -> None:
-        """Retention and compaction of the ledger, until it is cancelled."""
+        """Retention and compaction of the ledger, until it is cancelled. StoreGone: nothing can be changed any more."""
         assert self._replicas is not None
         assert self._clock is not None
         assert self._directory is not None
+        assert self._coordinator is not None
         settled = SettledClock(self._clock)
         compactions = Compactions(self._replicas, settled, self._compact)
         while True:
-            await asyncio.sleep(self._settings.maintenance_interval_ms / 1000)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.maintenance_interval_ms / 1000):
+                    await self._failed.wait()
+            if self._failed.is_set():
+                raise StoreGone(f"what all processes share is out of service: {self._coordinator.failure}")
             self._replicas.maintain(settled.now_ms(), settled.monotonic_s())
             for log in list(self._directory.logs.values()):
                 await compactions.keep_up(log)

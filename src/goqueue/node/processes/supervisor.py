@@ -32,7 +32,7 @@ from goqueue.node.processes.addresses import Addresses
 from goqueue.node.processes.child import Child
 from goqueue.node.processes.member import MemberStart
 from goqueue.node.processes.member_names import members_of
-from goqueue.node.processes.store_directory import StoreDirectory
+from goqueue.node.processes.store_directory import StoreDirectory, StoreGone
 from goqueue.node.settings import Settings
 from goqueue.node.systemd import Systemd
 from goqueue.node.values import Switch
@@ -92,8 +92,8 @@ async def _supervise(settings: Settings) -> None:
             finally:
                 for task in upkeep:
                     task.cancel()
-    except* StartFailed as group:
-        raise group.exceptions[0] from None
+    except* (StartFailed, StoreGone) as group:
+        raise _as_start_failed(group.exceptions[0]) from None
     finally:
         if members and settings.ready_file:  # else it may be that of another process
             with suppress(OSError):
@@ -101,6 +101,12 @@ async def _supervise(settings: Settings) -> None:
         await directory.close()
         addresses.close()
     events.info("stopped", data_dir=str(settings.data_dir))
+
+
+def _as_start_failed(error: Exception) -> StartFailed:
+    if isinstance(error, StartFailed):
+        return error
+    return StartFailed(f"all processes have ended: {error}; start it again")
 
 
 class Supervisor:
@@ -146,7 +152,10 @@ class Supervisor:
     async def _start(self) -> bool:
         """False: stopped meanwhile."""
         for each in self._members:
-            await each.start()
+            try:
+                await each.start()
+            except OSError as error:
+                raise StartFailed(f"member {each.number} could not be started: {error.strerror}") from error
         stopping = asyncio.ensure_future(self._stop.wait())
         starting = {asyncio.ensure_future(each.wait_ready()): each for each in self._members}
         try:
