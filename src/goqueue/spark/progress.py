@@ -33,7 +33,7 @@ def behind_latest(progress: StreamingQueryProgress | dict[str, Any], source: int
 
 def done_by(query: StreamingQuery, topic: str) -> dict[int, int]:
     """By partition: up to where its micro-batches have come that are done."""
-    progress = query.lastProgress
+    progress: Any = query.lastProgress
     if progress is None:
         return {}
     told = json.loads(progress.json) if isinstance(progress, StreamingQueryProgress) else progress

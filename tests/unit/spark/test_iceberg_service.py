@@ -163,7 +163,9 @@ def test_a_lake_is_a_directory_of_this_machine() -> None:
 def test_whoever_leaves_without_his_answer_leaves_no_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(tmp_path)
     world.service.error = property  # type: ignore[assignment]  # which JSON cannot say
-    with served(world.service, "127.0.0.1", 0) as address:
-        with pytest.raises(OSError, match="closed connection without response"):
-            urllib.request.urlopen(f"http://{address}/status")
+    with (
+        served(world.service, "127.0.0.1", 0) as address,
+        pytest.raises(OSError, match="closed connection without response"),
+    ):
+        urllib.request.urlopen(f"http://{address}/status")
     assert capsys.readouterr().err == ""

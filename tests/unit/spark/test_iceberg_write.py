@@ -119,6 +119,19 @@ def test_a_commit_whose_answer_was_lost_is_there_once_and_is_counted(
     assert topic.load(None)[0].scan().to_arrow().num_rows == 10
 
 
+def test_a_table_that_is_dropped_under_its_query_is_written_from_the_start(tmp_path: Path) -> None:
+    topic = topic_table(tmp_path)
+    topic.open()
+    write(topic, messages(range(10)), 0)
+    own_catalog(tmp_path).drop_table(("goqueue", "shop_orders"))
+    with pytest.raises(SparkError, match=r"goqueue.shop_orders was made anew: it is written from the start"):
+        write(topic, messages(range(10, 20)), 1)
+    topic.open()
+    assert topic.positions == {}, "where a query of the new one begins"
+    write(topic, messages(range(20)), 0)
+    assert topic.load(None)[0].scan().to_arrow().num_rows == 20
+
+
 def test_dead_letters_under_a_number_that_was_there_before_are_added_too(tmp_path: Path, latest: Any) -> None:
     topic = typed(tmp_path)
     write(topic, rows_of([GARBAGE, FRAME + written(ORDER, {"id": 1})]), 7)
@@ -259,12 +272,13 @@ def test_a_null_list_of_records_is_not_an_empty_one(tmp_path: Path, latest: Any)
 
 def test_a_field_that_can_hold_nothing_is_no_column(tmp_path: Path, latest: Any) -> None:
     empty = {"type": "record", "name": "Empty", "fields": []}
+    inner = {**record(("x", "int"), ("n", "null")), "name": "In"}
     schema = record(
         ("id", "int"),
         ("beat", ["null", empty]),
         ("never", "null"),
         ("beats", {"type": "array", "items": "Empty"}),
-        ("in", {"type": "record", "name": "In", "fields": [{"name": "x", "type": "int"}, {"name": "n", "type": "null"}]}),
+        ("in", inner),
     )
     latest["schema"] = avro(schema)
     topic = typed(tmp_path)
@@ -299,7 +313,8 @@ def test_a_column_stays_with_its_field(tmp_path: Path, latest: Any) -> None:
     """code becomes a text while there is a field code_2, and a field code_2 comes when code has a second column."""
     first, second = record(("code", "int"), ("code_2", "string")), record(("code", "string"), ("code_2", "string"))
     topic = typed(tmp_path / "both")
-    for number, (schema, value) in enumerate(((first, {"code": 1, "code_2": "b"}), (second, {"code": "c", "code_2": "d"}))):
+    changes = ((first, {"code": 1, "code_2": "b"}), (second, {"code": "c", "code_2": "d"}))
+    for number, (schema, value) in enumerate(changes):
         latest["schema"] = avro(schema)
         write(topic, rows_of([FRAME + written(schema, value)], number), number)
     assert found(topic)[1] == {"code": None, "code_2": "d", "code_3": "c"}
@@ -342,6 +357,6 @@ def test_a_batch_without_a_good_row_writes_no_file_of_rows(tmp_path: Path, lates
 
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b"])
 def test_a_directory_whose_name_is_no_address_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SparkError, match="cannot be a lake: #, [?] and %20 mean something else"):
+    with pytest.raises(SparkError, match=r"cannot be a lake: #, [?] and %20 mean something else"):
         Catalogs(tmp_path / name).open()
     assert not list(tmp_path.iterdir())

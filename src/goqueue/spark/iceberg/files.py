@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import load_file_io
 from pyiceberg.io.pyarrow import ArrowScan, pyarrow_to_schema, write_file
@@ -145,9 +144,7 @@ def values_of(file: DataFile) -> Values:
 
 def from_bytes(told: bytes, spec_id: int) -> DataFile:
     values = msgspec.msgpack.decode(told, strict=False)
-    values[PARTITION] = Record(
-        *(Decimal(one[DECIMAL]) if isinstance(one, dict) else one for one in values[PARTITION])
-    )
+    values[PARTITION] = Record(*(Decimal(one[DECIMAL]) if isinstance(one, dict) else one for one in values[PARTITION]))
     values[CONTENT], values[FORMAT] = DataFileContent(values[CONTENT]), FileFormat(values[FORMAT])
     file = DataFile(*values)
     file.spec_id = spec_id

@@ -28,9 +28,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def positions(self) -> dict[int, int]:
         return {int(number): offset for number, offset in self.offsets.items()}
 
-    def after(
-        self, query: str, batch: int, ends: Mapping[int, int], dead: tuple[str, ...], mode: str = ""
-    ) -> "State":
+    def after(self, query: str, batch: int, ends: Mapping[int, int], dead: tuple[str, ...], mode: str = "") -> "State":
         offsets = self.offsets | {str(number): end for number, end in sorted(ends.items())}
         return msgspec.structs.replace(
             self, query=query, batch=batch, offsets=offsets, dead=dead, mode=mode or self.mode

@@ -99,7 +99,7 @@ class TopicTable:
         self.lock = threading.Lock()
         """Whoever commits to the table in this process holds it: of two that commit at once, one has to begin again."""
         self.table_id = ""
-        """Of the table itself: one that was dropped and made again has another."""
+        """Of the table that was opened: one that was dropped and made again has another."""
         self._catalogs = catalogs
         self._server = server
 
@@ -116,13 +116,15 @@ class TopicTable:
         state = owned_by(table, name, self.settings)
         if self._replaces:
             check_replaces(table, state, name)
-        self.positions, self.table_id = state.positions, str(table.metadata.table_uuid)
+        self.positions = state.positions
         return table, state
 
     def open(self) -> None:
         """Made if there is none, with what a killed run has left open. SparkError: it cannot be."""
         with self.lock:
-            self._settle(self.load(self.decoding())[1])
+            table, state = self.load(self.decoding())
+            self.table_id = str(table.metadata.table_uuid)
+            self._settle(state)
 
     def _found(self, name: str, columns: pa.Schema, partition: tuple[Field, ...] = ()) -> Table:
         identifier = (NAMESPACE, name)
@@ -166,6 +168,10 @@ class TopicTable:
             for is_last in tries():
                 decoding = self.decoding()
                 table, state = self.load(decoding)
+                if self.table_id and str(table.metadata.table_uuid) != self.table_id:
+                    raise SparkError(
+                        f"table {NAMESPACE}.{self.settings.name} was made anew: it is written from the start"
+                    )
                 self._settle(state)
                 if files is not None and state == meant:  # it was committed, and the answer was lost
                     self.counts = self.counts.plus(files.counts)
