@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.spark.read.positions import read
 
@@ -28,6 +29,18 @@ def behind_latest(progress: StreamingQueryProgress | dict[str, Any], source: int
         "maxOffsetsBehindLatest": str(max(behind)),
         "avgOffsetsBehindLatest": str(round(sum(behind) / len(behind), 1)),
     }
+
+
+def done_by(query: StreamingQuery, topic: str) -> dict[int, int]:
+    """By partition: up to where its micro-batches have come that are done."""
+    progress: Any = query.lastProgress
+    if progress is None:
+        return {}
+    told = json.loads(progress.json) if isinstance(progress, StreamingQueryProgress) else progress
+    end = told["sources"][0].get("endOffset")
+    if not end:
+        return {}
+    return {place[1]: offset for place, offset in read(_document(end)).offsets.items() if place[0] == topic}
 
 
 def _document(told: str | dict[str, Any]) -> dict[str, Any]:

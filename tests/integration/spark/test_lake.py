@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import polars
 import pytest
+from confluent_kafka import Producer as KafkaProducer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -94,6 +95,22 @@ def test_topics_become_tables_and_a_new_schema_new_columns_while_the_stream_runs
         assert [letter[:2] for letter in letters] == [(100, GARBAGE)]
         assert "schema" in letters[0][2]
         check_pages(service, typed)
+
+
+def test_a_topic_that_ends_with_the_marker_of_a_transaction_has_no_lag(
+    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    topic = make_topic(1, **{"table": "iceberg", "table.freshness.ms": "100"})
+    producer = KafkaProducer({"bootstrap.servers": own_node.address, "transactional.id": topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in range(5):
+        producer.produce(topic, b"%d" % number)
+    producer.commit_transaction()
+    with serving(spark, own_node, tmp_path / "lake") as service:
+        rounds(service, complete(service, topic))
+        assert service.kept[topic].table.positions == {0: 5}, "its rows know nothing of the marker"
+    assert sorted(query(tmp_path / "lake", topic, "SELECT value FROM t")) == [(b"%d" % number,) for number in range(5)]
 
 
 def check_pages(service: Any, topic: str) -> None:

@@ -292,6 +292,9 @@ def test_protobuf_messages_become_columns() -> None:
         }
     ]
     assert row_of(made, kind(id="bare").SerializeToString(), schema)["id"] == "bare"
+    message.open.update({"deep": float("nan")})
+    with pytest.raises(Misfit, match="Fail to serialize NaN"):
+        row_of(made, message.SerializeToString(), schema)
 
 
 def test_another_message_of_a_protobuf_schema_does_not_fit() -> None:

@@ -9,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from goqueue.spark.errors import SparkError
 from goqueue.spark.formats.avro import AvroFormat
 from goqueue.spark.formats.plan import Decoding, chosen_columns, columns_of, fields_of, typed_schema
+from goqueue.spark.formats.registry import Registry
 from goqueue.spark.formats.typed import Typing, raw_schema
 from goqueue.spark.options import Options, Part
 from goqueue.spark.where import Where
@@ -89,3 +90,26 @@ def test_a_value_that_no_column_can_hold_costs_its_row_only() -> None:
     good, bad = written(document, {"when": 0}), written(document, {"when": 2**62})
     rows = typed(decoding(document), (good, {}), (bad, {}))
     assert [row["_error"] is None for row in rows] == [True, False]
+
+
+def test_a_record_may_have_one_field_that_is_called_value() -> None:
+    document = record(("value", "string"))
+    (row,) = typed(decoding(document), (FRAME + written(document, {"value": "a"}), {}))
+    assert (row["value"], row["_error"]) == ("a", None)
+
+
+def test_an_id_that_no_schema_can_have_costs_its_row_only() -> None:
+    """Bytes that only look as if they began with one. To ask the registry would end the query: it refuses such ids."""
+    rows = typed(decoding(), (b"\0\xff\xff\xff\xff", {}), (b"x", {"schema-id": b"9999999999"}))
+    assert [row["_error"] for row in rows] == [
+        "there is no schema 4294967295 in the registry", "there is no schema 9999999999 in the registry",
+    ]  # fmt: skip
+
+
+def test_a_schema_that_was_not_there_is_asked_for_again_by_the_next_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(Registry, "_ask", lambda self, question: asked.append(question))
+    document = decoding()
+    for _ in range(2):
+        typed(document, (b"\0\0\0\x03\xe7", {}), (b"\0\0\0\x03\xe7", {}))
+    assert len(asked) == 2, "once by each"

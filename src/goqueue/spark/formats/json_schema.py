@@ -168,9 +168,9 @@ def _date(value: Any) -> date:
 def _moment(value: Any) -> datetime:
     try:
         moment = datetime.fromisoformat(_text(value))
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # by its zone it may be of the year 0 or 10000
         raise Misfit(f"{_shown(value)} is not a date and time") from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _as_json(value: Any) -> str:

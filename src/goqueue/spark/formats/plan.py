@@ -78,10 +78,6 @@ class Decoding:
     servers: Where | None
     part: Part
 
-    @property
-    def is_record(self) -> bool:
-        return self.fields.names != [WHOLE]
-
 
 def decoding_of(options: Options, server: Where) -> Decoding:
     """Asks the registry. SparkError: there is no schema, or the topics have different ones."""

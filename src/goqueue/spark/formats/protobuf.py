@@ -107,7 +107,7 @@ class ProtobufFormat:
         if message.full_name == "google.protobuf.Timestamp":
             return Shape(TimestampType(), _moment)
         if message.full_name in JSON_TEXT:
-            return Shape(StringType(), lambda value: json_format.MessageToJson(value, indent=None))
+            return Shape(StringType(), _json_text)
         if message.full_name in WRAPPERS:
             inner = self._of_single(message.fields_by_name["value"])
             convert = inner.convert
@@ -153,6 +153,13 @@ def _getter(field: FieldDescriptor, convert: Callable[[Any], Any] | None) -> Cal
 
 def _made(convert: Callable[[Any], Any] | None, value: Any) -> Any:
     return value if convert is None else convert(value)
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return json_format.MessageToJson(value, indent=None)
+    except (json_format.Error, ValueError) as error:  # it holds a number that JSON has no word for
+        raise Misfit(str(error)) from None
 
 
 def _moment(value: Any) -> datetime:

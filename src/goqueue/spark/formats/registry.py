@@ -12,6 +12,8 @@ from goqueue.spark.where import Where
 from goqueue.wire.rest import schemas as rest_schemas
 
 NOT_FOUND = 404
+ID_MAX = (1 << 31) - 1
+"""A value that begins as one with a schema does may say any number of 32 bits. The registry gives none above this."""
 KNOWN_MAX = 1000
 REFERENCES_DEPTH_MAX = 32
 
@@ -43,7 +45,7 @@ class SchemaText:
         return SchemaText, (self.id, self.kind, self.text, self.dependencies)
 
 
-_known: dict[tuple[Where, int], SchemaText | None] = {}
+_known: dict[tuple[Where, int], SchemaText] = {}
 """By server and id. Spark's workers live longer than a task."""
 
 
@@ -53,6 +55,8 @@ class Registry:
     def __init__(self, server: Where) -> None:
         self.server = server
         self._admin: Admin | None = None
+        self._missing: set[int] = set()
+        """Ids that the registry did not have. It may have them by the time of the next task."""
 
     def __enter__(self) -> "Registry":
         return self
@@ -79,11 +83,18 @@ class Registry:
 
     def by_id(self, schema_id: int) -> SchemaText | None:
         key = self.server, schema_id
-        if key not in _known:
-            found = self._ask(lambda admin: admin.schema_by_id(schema_id, serialized=True))
-            if len(_known) >= KNOWN_MAX:
-                _known.pop(next(iter(_known)))
-            _known[key] = None if found is None else self._with_references(found)
+        if key in _known:
+            return _known[key]
+        if not 0 <= schema_id <= ID_MAX or schema_id in self._missing:
+            return None
+        found = self._ask(lambda admin: admin.schema_by_id(schema_id, serialized=True))
+        if found is None:
+            if len(self._missing) < KNOWN_MAX:
+                self._missing.add(schema_id)
+            return None
+        if len(_known) >= KNOWN_MAX:
+            _known.pop(next(iter(_known)))
+        _known[key] = self._with_references(found)
         return _known[key]
 
     def _with_references(self, found: rest_schemas.SchemaById | rest_schemas.SchemaVersion) -> SchemaText:

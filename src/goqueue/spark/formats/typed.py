@@ -28,6 +28,9 @@ from goqueue.spark.versions import arrow_schema
 NEEDED = ("value", "headers", "topic", "partition", "offset")
 FOR_LETTERS = ("key", "timestamp")
 _UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError)
+"""What the libraries that decode raise about a value that nobody has thought of. It is the value's fault, and one value
+must not stop all that come after it."""
 
 Pairs = list[tuple[str, bytes | None]]
 
@@ -126,14 +129,15 @@ class Typing:
         """A topic that appeared after the read was planned is asked for."""
         known = self._decoding
         latest = known.latest.get(topic) or known.latest.get(ANY_TOPIC)
+        if latest is not None:
+            return _Latest(make_format(known.format, latest), latest, self._registry)
+        latest = self._registry.latest(subjects_of(topic, None))
         if latest is None:
-            latest = self._registry.latest(subjects_of(topic, None))
-            if latest is None:
-                raise SparkError(f"topic {topic} is new and has no schema in the registry at {known.server}")
+            raise SparkError(f"topic {topic} is new and has no schema in the registry at {known.server}")
         made = make_format(known.format, latest)
         if fields_of(made.shape) != known.fields:
             raise SparkError(f"topic {topic} has a schema with other columns than those that were planned: load again")
-        return _Latest(made, latest, self._registry, is_record=known.is_record)
+        return _Latest(made, latest, self._registry)
 
     def _array(self, made: list[Any], errors: dict[int, str]) -> Any:
         try:
@@ -165,12 +169,12 @@ class Typing:
 class _Latest:
     """Decodes by the latest schema what any of its versions wrote."""
 
-    def __init__(self, made: Format, latest: SchemaText, registry: Registry, *, is_record: bool) -> None:
+    def __init__(self, made: Format, latest: SchemaText, registry: Registry) -> None:
         self._made = made
         self._convert = made.shape.convert
         self._latest = latest
         self._registry = registry
-        self._is_record = is_record
+        self._is_record = isinstance(made.shape.type, StructType)
 
     def row(self, value: bytes, headers: Pairs) -> Any:
         try:
@@ -190,6 +194,9 @@ class _Latest:
                 made = self._convert(made)
         except Misfit as misfit:
             raise Misfit(f"does not fit schema {writer.id}: {misfit}") from None
+        except _DAMAGE as error:
+            why = str(error) or type(error).__name__
+            raise Misfit(f"does not fit schema {writer.id}: {why}") from None
         return made if self._is_record else {"value": made}
 
 

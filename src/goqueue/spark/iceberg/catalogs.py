@@ -3,12 +3,16 @@
 import threading
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 
 from goqueue.spark.errors import SparkError
+from goqueue.spark.iceberg.projection import keep_nulls
 from goqueue.spark.iceberg.settings import NAMESPACE
+
+keep_nulls()
 
 OWN = "goqueue"
 """What the service's own is called: readers of its file need the name."""
@@ -40,7 +44,9 @@ class Catalogs:
 
 
 def own_catalog(lake: Path) -> Catalog:
-    """`catalog.db` in the directory, with the tables beside it."""
-    lake.mkdir(parents=True, exist_ok=True)
+    """`catalog.db` in the directory, with the tables beside it. SparkError: addresses cannot have its name."""
     place = lake.resolve()
+    if urlsplit(f"file://{place}").path != str(place) or unquote(str(place)) != str(place):
+        raise SparkError(f"{place} cannot be a lake: #, ? and %20 mean something else in the addresses of its tables")
+    lake.mkdir(parents=True, exist_ok=True)
     return load_catalog(OWN, type="sql", uri=f"sqlite:///{place}/catalog.db", warehouse=f"file://{place}")

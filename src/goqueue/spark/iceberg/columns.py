@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
-from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, promote
-from pyiceberg.transforms import parse_transform
-from pyiceberg.types import IcebergType, ListType, MapType, StructType
+from pyiceberg.transforms import IdentityTransform, parse_transform
+from pyiceberg.types import BinaryType, IcebergType, ListType, MapType, NestedField, StringType, StructType
+from pyspark.sql import types as spark
 
 from goqueue.model.table_options import Part
 from goqueue.spark.errors import SparkError
@@ -31,6 +32,8 @@ VALUE = pa.schema([("value", pa.binary())])
 DEAD = pa.schema([*OWN, ("_value", pa.binary()), ("_reason", pa.string())])
 PARTITION_IDS_FROM = 1000
 NAMES_MAX = 100
+HOLDS = "holds the field "
+"""The comment of a column that could not be called as its field."""
 
 
 class Named(NamedTuple):
@@ -40,13 +43,15 @@ class Named(NamedTuple):
     column: str
 
 
-def named(table: Schema, fields: pa.Schema) -> list[Named]:
+def named(table: Schema, fields: pa.Schema, spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC) -> list[Named]:
     """A field goes to the column of its name, if that can hold it; else to the next of name_2, name_3 and so on that
-    can, or is not there yet. So a field that was a number and becomes a text loses neither. SparkError: two fields
-    that nobody could tell apart.
+    can, or is not there yet, and is no other field's. So a field that was a number and becomes a text loses neither.
+    SparkError: two fields that nobody could tell apart.
     """
     columns = {field.name.lower(): field for field in table.fields}
-    own = {name.lower() for name in OWN.names}
+    parts = (field.name.lower() for field in spec.fields if not isinstance(field.transform, IdentityTransform))
+    own = {*(name.lower() for name in OWN.names), *parts}
+    fields_named = {name.lower() for name in fields.names}
     taken: dict[str, str] = {}
     found: list[Named] = []
     for field in fields:
@@ -60,12 +65,20 @@ def named(table: Schema, fields: pa.Schema) -> list[Named]:
             there = columns.get(name.lower())
             if name.lower() in own or name.lower() in {one.column.lower() for one in found}:
                 continue
+            if not _is_for(field.name, name, there, fields_named):
+                continue
             if there is None or fits(there.field_type, new):
                 found.append(Named(field.name, name if there is None else there.name))
                 break
         else:
             raise SparkError(f"field {field.name} has had more than {NAMES_MAX} types: make a table anew")
     return found
+
+
+def _is_for(field: str, column: str, there: NestedField | None, fields_named: set[str]) -> bool:
+    if there is not None and there.doc is not None and there.doc.startswith(HOLDS):
+        return there.doc.removeprefix(HOLDS).lower() == field.lower()
+    return column.lower() == field.lower() or column.lower() not in fields_named
 
 
 def _candidates(name: str) -> Iterable[str]:
@@ -87,6 +100,8 @@ def fits(there: IcebergType, new: IcebergType) -> bool:
 
 
 def _is_promoted(narrow: IcebergType, wide: IcebergType) -> bool:
+    if isinstance(narrow, StringType | BinaryType):
+        return False  # PyIceberg takes one for the other, and not all bytes are a text
     try:
         promote(narrow, wide)
     except ResolveError:
@@ -96,7 +111,34 @@ def _is_promoted(narrow: IcebergType, wide: IcebergType) -> bool:
 
 def renamed(fields: pa.Schema, names: Iterable[Named]) -> pa.Schema:
     """The columns that these fields need."""
-    return pa.schema([fields.field(one.field).with_name(one.column) for one in names])
+    return pa.schema([_renamed(fields.field(one.field), one.column) for one in names])
+
+
+def _renamed(field: pa.Field, column: str) -> pa.Field:
+    if field.name.lower() == column.lower():
+        return field.with_name(column)
+    return field.with_name(column).with_metadata({"doc": f"{HOLDS}{field.name}"})
+
+
+def held(fields: spark.StructType) -> spark.StructType:
+    """Without what no file can hold, and nobody would miss: records without a field, and what is never but null."""
+    left = _held(fields)
+    return left if isinstance(left, spark.StructType) else spark.StructType([])
+
+
+def _held(type_: spark.DataType) -> spark.DataType | None:
+    match type_:
+        case spark.StructType():
+            found = [(one.name, _held(one.dataType)) for one in type_.fields]
+            left = [spark.StructField(name, inner) for name, inner in found if inner is not None]
+            return spark.StructType(left) if left else None
+        case spark.ArrayType():
+            inner = _held(type_.elementType)
+            return None if inner is None else spark.ArrayType(inner)
+        case spark.MapType():
+            inner = _held(type_.valueType)
+            return None if inner is None else spark.MapType(type_.keyType, inner)
+    return None if isinstance(type_, spark.NullType) else type_
 
 
 def iceberg_schema(columns: pa.Schema) -> Schema:
@@ -109,6 +151,7 @@ def iceberg_schema(columns: pa.Schema) -> Schema:
 def spec_of(parts: Iterable[Part], schema: Schema, topic: str) -> PartitionSpec:
     """SparkError: a column that the table does not have."""
     fields = []
+    taken = {name.lower() for name in schema.column_names}
     for number, part in enumerate(parts):
         try:
             source = schema.find_field(part.column, case_sensitive=False)
@@ -116,6 +159,8 @@ def spec_of(parts: Iterable[Part], schema: Schema, topic: str) -> PartitionSpec:
             raise SparkError(f"table.partition of {topic} names {part.column}, which the table does not have") from None
         how = part.transform.partition("[")[0]
         name = source.name if how == "identity" else f"{source.name.lstrip('_')}_{how}"
+        while name.lower() in taken - {source.name.lower()}:
+            name += "_part"
         transform = parse_transform(part.transform)
         if not transform.can_transform(source.field_type):
             raise SparkError(

@@ -3,7 +3,9 @@
 from goqueue.client.cluster import Cluster
 from goqueue.client.http import HttpRefused
 from goqueue.client.sync import Admin
+from goqueue.model.codes import Code
 from goqueue.spark.connect import Brokers, administration
+from goqueue.spark.errors import SparkError
 from goqueue.spark.where import Where
 from goqueue.wire.kafka.messages.configs import (
     DescribeConfigsRequest,
@@ -35,6 +37,10 @@ async def _with_option(cluster: Cluster, names: list[str]) -> list[str]:
         some = names[begin : begin + TOPICS_AT_ONCE]
         request = DescribeConfigsRequest([DescribeConfigsResource(TOPIC_RESOURCE, name, [OPTION]) for name in some])
         answer = await cluster.ask_any(request, DescribeConfigsResponse)
+        for result in answer.results:  # a topic whose options are not told is not one that is no table any more
+            if result.error_code not in (Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION):
+                why = result.error_message or Code(result.error_code).name.lower().replace("_", " ")
+                raise SparkError(f"the broker does not tell the options of topic {result.resource_name}: {why}")
         found += [
             result.resource_name
             for result in answer.results

@@ -4,14 +4,14 @@ What is written is told to the driver as bytes; the driver makes the entries of 
 """
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
+from decimal import Decimal
+from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io import load_file_io
 from pyiceberg.io.pyarrow import ArrowScan, pyarrow_to_schema, write_file
@@ -21,10 +21,17 @@ from pyiceberg.table import FileScanTask, Table, WriteTask
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.typedef import Record
 
+from goqueue.spark.iceberg.projection import keep_nulls
+
+keep_nulls()
+
 GATHERED_BYTES_MAX = 128 * 1024 * 1024
 """Of one task: its largest partition is written then. As Arrow holds them; as Parquet they take a third or less."""
 PARTITION, FORMAT, CONTENT = 3, 2, 0
 """Where these stand in a DataFile."""
+NAME_BYTES_MAX = 200
+"""Of a directory that is called by the value of a partition. File systems take 255."""
+DECIMAL = "decimal"
 Values = tuple[Any, ...]
 """Of the fields of a partition."""
 Key = tuple[Values, pa.Schema]
@@ -62,6 +69,8 @@ class Files:
         self._bytes: dict[Key, int] = {}
 
     def add(self, rows: pa.RecordBatch) -> Iterator[DataFile]:
+        if not rows.num_rows:
+            return
         for values, some in divided(rows, self._metadata):
             key = values, some.schema
             self._gathered.setdefault(key, []).append(some)
@@ -78,7 +87,7 @@ class Files:
         del self._bytes[key]
         schema = pyarrow_to_schema(columns, name_mapping=self._schema.name_mapping, format_version=2)
         fields = [PartitionFieldValue(field, value) for field, value in zip(self._spec.fields, values)]
-        place = PartitionKey(fields, self._spec, self._schema) if fields else None
+        place = _Place(fields, self._spec, self._schema) if fields else None
         task = WriteTask(self._id, next(self._numbers), schema, rows, partition_key=place)
         yield from write_file(self._io, self._metadata, iter([task]))
 
@@ -88,8 +97,18 @@ class Files:
         return ArrowScan(self._metadata, self._io, schema, AlwaysTrue()).to_table([FileScanTask(file)])
 
 
+class _Place(PartitionKey):
+    def to_path(self) -> str:
+        """A value that is too long for the name of a directory is its digest there: readers go by the manifest."""
+        return "/".join(
+            name if len(name) <= NAME_BYTES_MAX else sha256(name.encode()).hexdigest()
+            for name in super().to_path().split("/")
+        )
+
+
 def divided(rows: pa.RecordBatch, metadata: TableMetadata) -> Iterator[tuple[Values, pa.RecordBatch]]:
-    """By the values of the table's partition."""
+    """By the values of the table's partition. Each row is in one of them, whatever it is equal to: NaN is not to
+    itself, and 0.0 is to -0.0."""
     schema, spec = metadata.schema(), metadata.spec()
     if spec.is_unpartitioned():
         yield (), rows
@@ -102,25 +121,19 @@ def divided(rows: pa.RecordBatch, metadata: TableMetadata) -> Iterator[tuple[Val
         else:  # the value's schema does not have that column any more
             columns.append(pa.nulls(rows.num_rows))
     names = [str(number) for number in range(len(columns))]
-    keys = pa.table(columns, names)
-    found = [tuple(one[name] for name in names) for one in keys.group_by(names).aggregate([]).to_pylist()]
-    for values in found:
-        yield values, rows if len(found) == 1 else rows.filter(_is_there(keys, values))
-
-
-def _is_there(keys: pa.Table, values: Values) -> pa.Array:
-    """Which rows have these values."""
-    same = [
-        pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
-        for column, value in zip(keys.columns, values)
-    ]
-    return reduce(pc.and_, same).combine_chunks()
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    groups = pa.table([*columns, numbers], [*names, "row"]).group_by(names, use_threads=False)
+    found = groups.aggregate([("row", "list")])
+    chosen = found.column("row_list").combine_chunks()
+    for place, one in enumerate(found.select(names).to_pylist()):
+        values = tuple(one[name] for name in names)
+        yield values, rows if len(chosen) == 1 else rows.take(chosen[place].values)
 
 
 def as_bytes(file: DataFile) -> bytes:
     every = (file[number] for number in range(len(file)))
     values: list[Any] = [dict(value) if isinstance(value, Mapping) else value for value in every]  # some are lazy
-    values[PARTITION] = list(values_of(file))
+    values[PARTITION] = [{DECIMAL: str(one)} if isinstance(one, Decimal) else one for one in values_of(file)]
     values[CONTENT], values[FORMAT] = int(file.content), file.file_format.value
     return msgspec.msgpack.encode(values)
 
@@ -131,7 +144,7 @@ def values_of(file: DataFile) -> Values:
 
 def from_bytes(told: bytes, spec_id: int) -> DataFile:
     values = msgspec.msgpack.decode(told, strict=False)
-    values[PARTITION] = Record(*values[PARTITION])
+    values[PARTITION] = Record(*(Decimal(one[DECIMAL]) if isinstance(one, dict) else one for one in values[PARTITION]))
     values[CONTENT], values[FORMAT] = DataFileContent(values[CONTENT]), FileFormat(values[FORMAT])
     file = DataFile(*values)
     file.spec_id = spec_id

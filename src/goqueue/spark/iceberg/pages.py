@@ -65,6 +65,13 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, indent=2).encode() + b"\n"
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever goes before he has his answer is no news, and no stack for a log."""
+
+
 @contextmanager
 def served(service: Service, host: str, port: int) -> Iterator[str]:
     """Gives the address. OSError: it is taken."""
@@ -85,8 +92,7 @@ def served(service: Service, host: str, port: int) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Whoever looks every second shall not fill a log."""
 
-    server = ThreadingHTTPServer((host, port), Handler)
-    server.daemon_threads = True
+    server = _Server((host, port), Handler)
     thread = threading.Thread(target=server.serve_forever, name="goqueue pages", daemon=True)
     thread.start()
     try:

@@ -23,6 +23,8 @@ SOURCE = ("key", "value", "topic", "partition", "offset", "timestamp", "headers"
 """What is read of a topic."""
 RESULT = pa.schema([("told", pa.binary())])
 RESULT_DDL = "told binary"
+FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999. A record may have a time beyond, but no file of a table can."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,10 @@ def table_rows(
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
     """Rows of the table, and of the dead letters."""
     if plan.decoding is None:
+        value = VALUE.field(0).with_name(plan.names[0].column) if plan.names else VALUE.field(0)
         for batch in fresh:
             columns = [*own_columns(batch), batch.column("value")]
-            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([*OWN, *VALUE])), None
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([*OWN, value])), None
         return
     with Typing(plan.decoding, typed_columns(plan.decoding)) as typing:
         for batch in typing.apply(fresh):
@@ -154,12 +157,19 @@ def own_columns(batch: pa.RecordBatch) -> list[pa.Array]:
     return [
         batch.column("partition"),
         batch.column("offset"),
-        moments.cast(OWN.field("_timestamp").type),
+        _of_the_calendar(moments.cast(OWN.field("_timestamp").type)),
         batch.column("key"),
         headers.cast(OWN.field("_headers").type),
         batch.column("priority"),
         _deliveries(headers, moments),
     ]
+
+
+def _of_the_calendar(moments: pa.Array) -> pa.Array:
+    """Null, where they are beyond it."""
+    numbers = moments.cast(pa.int64())
+    is_there = pc.and_(pc.greater_equal(numbers, FIRST_US), pc.less_equal(numbers, LAST_US))
+    return moments if pc.all(is_there).as_py() is True else pc.if_else(is_there, moments, None)
 
 
 def _deliveries(headers: pa.Array, moments: pa.Array) -> pa.Array:

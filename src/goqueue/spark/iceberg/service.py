@@ -17,6 +17,7 @@ from goqueue.spark.iceberg.settings import NAMESPACE, TableSettings, settings_of
 from goqueue.spark.iceberg.table import TopicTable
 from goqueue.spark.jobs.queries import Stopping, finish_batch
 from goqueue.spark.jobs.running import one_line
+from goqueue.spark.progress import done_by
 from goqueue.spark.where import Where
 from goqueue.wire.rest.topics import TopicDetails
 
@@ -44,6 +45,15 @@ class Kept:
     due_s: float = 0.0
     tidy_error: str = ""
     """Why it could not be tidied, the last time."""
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """How far the table is. Its rows do not say where markers of transactions end, and the query does."""
+        known = self.table.positions
+        if self.query is None:
+            return known
+        done = done_by(self.query, self.table.settings.topic)
+        return known | {number: max(offset, known.get(number, 0)) for number, offset in done.items()}
 
     @property
     def state(self) -> str:
@@ -124,17 +134,24 @@ class Service:
                 kept.query.stop()
                 kept.query = None
 
-    def checkpoint(self, settings: TableSettings) -> str:
-        """By the topic's id: a topic that was made again has another. What its table has, the table says."""
-        return str(self._lake / "_goqueue" / "checkpoints" / f"{settings.name}-{settings.topic_id}")
+    def checkpoint(self, table: TopicTable) -> str:
+        """By the topic's id, and that of its table: when either was made again, the query begins at what the table has.
+        To go on from the checkpoint of a table that was dropped would leave out all that the new one does not have."""
+        return str(self._lake / "_goqueue" / "checkpoints" / f"{table.settings.topic_id}-{table.table_id}")
 
     def _follow(self, found: list[TopicDetails]) -> None:
         wanted: dict[str, tuple[TableSettings, TopicDetails]] = {}
+        unclear: set[str] = set()
         for details in found:
-            settings = settings_of(details)
+            try:
+                settings = settings_of(details)
+            except GoQueueError as error:  # a newer broker knows more options
+                self.error = f"topic {details.name}: {one_line(error)}"
+                unclear.add(details.name)
+                continue
             if settings is not None:
                 wanted[details.name] = settings, details
-        for topic in [name for name in self.kept if name not in wanted]:
+        for topic in [name for name in self.kept if name not in wanted and name not in unclear]:
             self._end(self.kept.pop(topic))
         for topic, (settings, details) in wanted.items():
             kept = self.kept.get(topic)
@@ -143,7 +160,7 @@ class Service:
                 kept = None
             if kept is None:
                 kept = self.kept[topic] = Kept(TopicTable(settings, self.catalogs, self._server))
-            kept.lag = kept.behind.look(details, kept.table.positions, self._clock())
+            kept.lag = kept.behind.look(details, kept.positions, self._clock())
 
     def _end(self, kept: Kept) -> None:
         if kept.query is not None:
@@ -163,10 +180,12 @@ class Service:
             self._begin(kept)
 
     def _begin(self, kept: Kept) -> None:
+        if kept.table.lock.locked():  # it is being tidied, which may take long: the others are not to wait for it
+            return
         kept.commits_before = kept.table.counts.commits
         try:
             kept.table.open()
-            kept.query = self._start(kept.table, self.checkpoint(kept.table.settings))
+            kept.query = self._start(kept.table, self.checkpoint(kept.table))
         except (GoQueueError, PySparkException) as error:
             self._note_failure(kept, one_line(error))
         except Exception as error:  # noqa: BLE001  each catalog and file system has errors of its own

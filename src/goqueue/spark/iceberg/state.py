@@ -14,6 +14,8 @@ PROPERTY = "goqueue.state"
 class State(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     topic_id: str
+    mode: str = ""
+    """How the rows were put into the table, append or upsert; versions before did not say."""
     query: str = ""
     batch: int = -1
     offsets: dict[str, int] = {}
@@ -22,16 +24,21 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Files of rows that could not be read, which this batch has written for the table of dead letters. They are added
     there after this commit, so a run that was killed in between leaves it to the next one."""
 
-    def has(self, query: str, batch: int) -> bool:
-        return self.query == query and self.batch >= batch
-
     @property
     def positions(self) -> dict[int, int]:
         return {int(number): offset for number, offset in self.offsets.items()}
 
-    def after(self, query: str, batch: int, ends: Mapping[int, int], dead: tuple[str, ...]) -> "State":
+    def after(self, query: str, batch: int, ends: Mapping[int, int], dead: tuple[str, ...], mode: str = "") -> "State":
         offsets = self.offsets | {str(number): end for number, end in sorted(ends.items())}
-        return msgspec.structs.replace(self, query=query, batch=batch, offsets=offsets, dead=dead)
+        return msgspec.structs.replace(
+            self, query=query, batch=batch, offsets=offsets, dead=dead, mode=mode or self.mode
+        )
+
+    def has_letters_of(self, other: "State") -> bool:
+        """Of a table of dead letters: whether the files that the other state names are in it."""
+        if self.dead:
+            return self.dead == other.dead
+        return (self.query, self.batch) == (other.query, other.batch)  # versions before did not say which files
 
 
 def read_state(properties: Mapping[str, str]) -> State | None:

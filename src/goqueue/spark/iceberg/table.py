@@ -2,7 +2,7 @@
 
 A commit, step by step; what a kill -9 between two steps leaves is done again or recognised, never there twice:
 
-1. The table is loaded. If its state says that it has this batch, nothing is read.
+1. The table is loaded. Its state says how far it is, in offsets of the topic.
 2. Columns that the schema of the value has got since are added, in the transaction of step 4.
 3. Executors write files under names that nobody else uses, without the rows that the table has.
 4. One transaction: the columns, the files and the new state; one swap in the catalog.
@@ -24,16 +24,19 @@ from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyspark.sql import DataFrame, SparkSession
 
+from goqueue.model.table_options import KEY
+from goqueue.model.table_options import Part as Field
 from goqueue.spark.errors import SparkError
 from goqueue.spark.formats.plan import Decoding, fields_of, make_format, subjects_of
 from goqueue.spark.formats.registry import Registry
 from goqueue.spark.iceberg.catalogs import Catalogs
-from goqueue.spark.iceberg.columns import DEAD, OWN, VALUE, Named, iceberg_schema, named, renamed, spec_of
+from goqueue.spark.iceberg.columns import DEAD, OWN, VALUE, Named, held, iceberg_schema, named, renamed, spec_of
 from goqueue.spark.iceberg.files import as_bytes, from_bytes, target_of
 from goqueue.spark.iceberg.rows import RESULT_DDL, Plan, Told, read_told, write_rows
-from goqueue.spark.iceberg.settings import DEAD_LETTERS, NAMESPACE, UPSERT, TableSettings
+from goqueue.spark.iceberg.settings import APPEND, DEAD_LETTERS, NAMESPACE, UPSERT, TableSettings
 from goqueue.spark.iceberg.state import State, read_state, told, written
 from goqueue.spark.iceberg.tidy import FILES_MIN, Tidied, tidied
 from goqueue.spark.iceberg.upsert import upserted
@@ -95,6 +98,8 @@ class TopicTable:
         """By partition: the first offset that is not in the table, as far as is known here."""
         self.lock = threading.Lock()
         """Whoever commits to the table in this process holds it: of two that commit at once, one has to begin again."""
+        self.table_id = ""
+        """Of the table that was opened: one that was dropped and made again has another."""
         self._catalogs = catalogs
         self._server = server
 
@@ -105,33 +110,31 @@ class TopicTable:
     # -- the tables
 
     def load(self, decoding: Decoding | None) -> tuple[Table, State]:
-        """Made if there is none. SparkError: it belongs to another topic."""
-        table = self._found(self.settings.name, self._columns(None, decoding)[1])
-        state = state_of(table, self.settings)
-        if (state.topic, state.topic_id) != (self.settings.topic, self.settings.topic_id):
-            raise SparkError(
-                f"table {NAMESPACE}.{self.settings.name} has the rows of topic {state.topic} with id {state.topic_id},"
-                f" not of {self.settings.topic} with id {self.settings.topic_id}: rename or drop it, then a new one is"
-                " made"
-            )
+        """Made if there is none. SparkError: it belongs to another topic, or cannot be kept in this mode."""
+        name = self.settings.name
+        table = self._found(name, self._columns(None, decoding)[1], self.settings.partition)
+        state = owned_by(table, name, self.settings)
+        if self._replaces:
+            check_replaces(table, state, name)
         self.positions = state.positions
         return table, state
 
     def open(self) -> None:
         """Made if there is none, with what a killed run has left open. SparkError: it cannot be."""
         with self.lock:
-            self._settle(self.load(self.decoding())[1])
+            table, state = self.load(self.decoding())
+            self.table_id = str(table.metadata.table_uuid)
+            self._settle(state)
 
-    def _found(self, name: str, columns: pa.Schema) -> Table:
+    def _found(self, name: str, columns: pa.Schema, partition: tuple[Field, ...] = ()) -> Table:
         identifier = (NAMESPACE, name)
         try:
             return self.catalog.load_table(identifier)
         except NoSuchTableError:
             pass
         schema = iceberg_schema(columns)
-        is_dead = name.endswith(DEAD_LETTERS)
-        spec = spec_of(() if is_dead else self.settings.partition, schema, self.settings.topic)
-        first = State(topic=self.settings.topic, topic_id=self.settings.topic_id)
+        spec = spec_of(partition, schema, self.settings.topic)
+        first = State(topic=self.settings.topic, topic_id=self.settings.topic_id, mode=self.settings.mode)
         properties = PROPERTIES | written(first)
         try:
             return self.catalog.create_table(identifier, schema=schema, partition_spec=spec, properties=properties)
@@ -139,7 +142,11 @@ class TopicTable:
             return self.catalog.load_table(identifier)
 
     def dead_letters(self) -> Table:
-        return self._found(f"{self.settings.name}{DEAD_LETTERS}", DEAD)
+        """Made if there is none. SparkError: it belongs to another topic."""
+        name = f"{self.settings.name}{DEAD_LETTERS}"
+        table = self._found(name, DEAD)
+        owned_by(table, name, self.settings)
+        return table
 
     def tidy(self, spark: SparkSession, files_min: int = FILES_MIN) -> None:
         """Small files, old snapshots, rows and files: of both tables."""
@@ -157,11 +164,17 @@ class TopicTable:
         """For foreachBatch."""
         with self.lock:
             files: Files | None = None
+            meant: State | None = None
             for is_last in tries():
                 decoding = self.decoding()
                 table, state = self.load(decoding)
+                if self.table_id and str(table.metadata.table_uuid) != self.table_id:
+                    raise SparkError(
+                        f"table {NAMESPACE}.{self.settings.name} was made anew: it is written from the start"
+                    )
                 self._settle(state)
-                if state.has(query, number):
+                if files is not None and state == meant:  # it was committed, and the answer was lost
+                    self.counts = self.counts.plus(files.counts)
                     return
                 transaction = table.transaction()
                 plan = self._planned(table, transaction, state, decoding)
@@ -170,15 +183,15 @@ class TopicTable:
                     files = self._written(batch, plan, grounds, transaction)
                 if not files.ends:
                     return  # all of it is in the table, or there was nothing
-                after = state.after(query, number, files.ends, files.dead)
+                meant = state.after(query, number, files.ends, files.dead, self.settings.mode)
                 try:
-                    commit(transaction, files, after)
+                    commit(transaction, files, meant)
                 except Exception:  # whatever became of it, the table tells
                     if is_last:
                         raise
                     continue
-                self.counts, self.positions = self.counts.plus(files.counts), after.positions
-                self._settle(after)
+                self.counts, self.positions = self.counts.plus(files.counts), meant.positions
+                self._settle(meant)
                 return
 
     def _planned(self, table: Table, transaction: Transaction, state: State, decoding: Decoding | None) -> Plan:
@@ -215,21 +228,19 @@ class TopicTable:
         if latest is None:
             raise SparkError(f"table.schema of {topic} is registry, which has no subject {' or '.join(subjects)} yet")
         kind = latest.kind.lower()
-        fields = fields_of(make_format(kind, latest).shape)
+        fields = held(fields_of(make_format(kind, latest).shape))
         return Decoding(
             self._server, kind, self.settings.subject, {topic: latest}, fields, "permissive", None, Part.STREAM
         )
 
-    def _columns(self, table: Schema | None, decoding: Decoding | None) -> tuple[list[Named], pa.Schema]:
+    def _columns(self, table: TableMetadata | None, decoding: Decoding | None) -> tuple[list[Named], pa.Schema]:
         """Of the value, and all columns that the table needs."""
-        if decoding is None:
-            return [], _joined(OWN, VALUE)
-        fields = arrow_schema(decoding.fields)
-        names = named(table or iceberg_schema(OWN), fields)
+        fields = VALUE if decoding is None else arrow_schema(decoding.fields)
+        names = named(iceberg_schema(OWN), fields) if table is None else named(table.schema(), fields, table.spec())
         return names, _joined(OWN, renamed(fields, names))
 
     def _evolve(self, transaction: Transaction, decoding: Decoding | None) -> list[Named]:
-        names, columns = self._columns(transaction.table_metadata.schema(), decoding)
+        names, columns = self._columns(transaction.table_metadata, decoding)
         with transaction.update_schema() as change:
             change.union_by_name(columns)
         return names
@@ -238,15 +249,17 @@ class TopicTable:
         """Adds the files of dead letters that the state names, unless they are there."""
         if not state.dead:
             return
-        done = msgspec.structs.replace(state, dead=(), offsets={})
+        done = msgspec.structs.replace(state, offsets={})
         for is_last in tries():
             letters = self.dead_letters()
-            known = state_of(letters, self.settings)
-            if (known.query, known.batch) == (state.query, state.batch):
+            if owned_by(letters, letters.name()[-1], self.settings).has_letters_of(state):
                 return
+            # Whoever has thrown the table of dead letters away, and its files with it, does not want them back.
+            files = [path for path in state.dead if letters.io.new_input(path).exists()]
             try:
                 with letters.transaction() as transaction:
-                    transaction.add_files(list(state.dead), told(done), check_duplicate_files=False)
+                    if files:
+                        transaction.add_files(files, told(done), check_duplicate_files=False)
                     transaction.set_properties(written(done))
             except Exception:  # as above
                 if is_last:
@@ -298,12 +311,32 @@ def commit(transaction: Transaction, files: Files, state: State) -> None:
     transaction.commit_transaction()
 
 
-def state_of(table: Table, settings: TableSettings) -> State:
-    """SparkError: nobody of ours has made it."""
+def owned_by(table: Table, name: str, settings: TableSettings) -> State:
+    """SparkError: nobody of ours has made it, or it has the rows of another topic."""
     found = read_state(table.properties)
     if found is None:
-        raise SparkError(f"table {NAMESPACE}.{settings.name} was not made by this service: rename it, then one is made")
+        raise SparkError(f"table {NAMESPACE}.{name} was not made by this service: rename it, then one is made")
+    if (found.topic, found.topic_id) != (settings.topic, settings.topic_id):
+        raise SparkError(
+            f"table {NAMESPACE}.{name} has the rows of topic {found.topic} with id {found.topic_id},"
+            f" not of {settings.topic} with id {settings.topic_id}: rename or drop it, then a new one is made"
+        )
     return found
+
+
+def check_replaces(table: Table, state: State, name: str) -> None:
+    """Of an upsert table. SparkError: it was made for another mode, and rows of a key would stay that are replaced."""
+    anew = "rename or drop it, then a new one is made"
+    schema = table.schema()
+    by = [schema.find_column_name(field.source_id) or "" for field in table.spec().fields]
+    others = [column for column in by if column != KEY]
+    if others:
+        raise SparkError(
+            f"table {NAMESPACE}.{name} is divided by {others[0]}, and table.mode=upsert needs one that is divided by"
+            f" {KEY} alone: {anew}"
+        )
+    if state.mode == APPEND and state.offsets:
+        raise SparkError(f"table {NAMESPACE}.{name} has a row for each message, not for each key: {anew}")
 
 
 def _joined(*schemas: pa.Schema) -> pa.Schema:

@@ -92,7 +92,7 @@ def _with_values(
         gone = batch.filter(pc.and_(pc.invert(is_there), pc.is_valid(batch.column("key"))))
         if gone.num_rows:
             deleted.append(gone)
-        yield batch.filter(is_there).drop_columns([PLACE])
+        yield batch.filter(pc.or_(is_there, pc.is_null(batch.column("key")))).drop_columns([PLACE])
 
 
 def _keyed(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:

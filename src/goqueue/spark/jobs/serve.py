@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -27,29 +27,47 @@ TIDY_END_S_MAX = 30.0
 """How long a stop waits for files that are being put together. What is cut off is done again, and hurts nobody."""
 
 
+def directory_of(lake: str) -> Path:
+    """JobFailed: a place of another kind. Its name would become that of a directory here."""
+    scheme, mark, _ = lake.partition("://")
+    if mark and scheme != "file":
+        raise JobFailed(
+            f"--lake {lake} is not a directory of this machine: tables on {scheme} are those of a catalog, which the"
+            " option table.catalog of a topic names",
+            EXIT_USAGE,
+        )
+    return Path(lake.removeprefix("file://") if mark else lake)
+
+
 def service_of(run: Run) -> Service:
     kafka = kafka_at(Options(run.at, Part.BATCH, Part.STREAM))
     find = partial(topics_with_tables, kafka, run.http)
-    return Service(Path(run.given.lake), run.http, find, partial(_started, run), time.monotonic)
+    return Service(directory_of(run.given.lake), run.http, find, partial(_started, run), time.monotonic)
 
 
 def serve(run: Run) -> int:
     given, service = run.given, service_of(run)
-    host, port = given.listen
     pause = threading.Event()
-    try:
-        with told_to_stop() as stopping, served(service, host, port) as address, _tidying(run, service):
-            run.tell.note(f"keeps tables fresh; http://{address} has /healthz, /metrics and /status")
-            next_s = 0.0
-            while not stopping.signal:
-                if time.monotonic() >= next_s:
-                    service.step()
-                    next_s = time.monotonic() + given.look / 1000
-                pause.wait(POLL_S)
-            service.stop(stopping)
-    except OSError as error:
-        raise JobFailed(f"cannot listen on {host}:{port}: {error}", EXIT_USAGE) from None
+    with told_to_stop() as stopping, _listening(service, *given.listen) as address, _tidying(run, service):
+        run.tell.note(f"keeps tables fresh; http://{address} has /healthz, /metrics and /status")
+        next_s = 0.0
+        while not stopping.signal:
+            if time.monotonic() >= next_s:
+                service.step()
+                next_s = time.monotonic() + given.look / 1000
+            pause.wait(POLL_S)
+        service.stop(stopping)
     return 0
+
+
+@contextmanager
+def _listening(service: Service, host: str, port: int) -> Iterator[str]:
+    with ExitStack() as stack:
+        try:
+            address = stack.enter_context(served(service, host, port))
+        except OSError as error:
+            raise JobFailed(f"cannot listen on {host}:{port}: {error}", EXIT_USAGE) from None
+        yield address
 
 
 @contextmanager
