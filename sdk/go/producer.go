@@ -191,6 +191,8 @@ type sending struct {
 	next *posted
 	// How often streams broke since the last answer.
 	breaks int
+	// The stream was given up, because the node took nothing more in time.
+	isLate bool
 }
 
 func (p *Producer) run(ctx context.Context) {
@@ -290,7 +292,9 @@ func (s *sending) send(made *batch) {
 	made.isSent = true
 	late := time.AfterFunc(time.Until(made.until), s.cancel)
 	_ = s.stream.Send(request)
-	late.Stop()
+	if !late.Stop() {
+		s.isLate = true
+	}
 }
 
 func (s *sending) answered(answer *pb.PublishStreamResponse) {
@@ -318,6 +322,9 @@ func (s *sending) answered(answer *pb.PublishStreamResponse) {
 // mend opens a stream and sends again, in their order, what may be sent again.
 func (s *sending) mend(ctx context.Context, cause error) {
 	s.drop()
+	if s.isLate {
+		s.isLate, cause = false, errLate
+	}
 	s.sort(cause)
 	if cause != nil {
 		if isFinal(cause) {
@@ -450,10 +457,11 @@ func (s *sending) open(ctx context.Context, until time.Time) error {
 	ctx, s.cancel = context.WithCancel(s.client.Outgoing(ctx))
 	late := time.AfterFunc(time.Until(until), s.cancel)
 	stream, err := s.client.publishes().PublishStream(ctx)
-	if err != nil || !late.Stop() {
+	isLate := !late.Stop()
+	if err != nil || isLate {
 		s.drop()
-		if err == nil {
-			err = context.DeadlineExceeded
+		if isLate {
+			return errLate
 		}
 		return errorOf(err)
 	}

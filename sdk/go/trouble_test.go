@@ -135,8 +135,7 @@ func TestACloseThatIsCutShortDecidesAllMessages(t *testing.T) {
 
 func TestADeliveryTimeoutHoldsForANodeThatIsSilent(t *testing.T) {
 	producer := serve(t, &strange{publish: silent}).Producer("t", Linger(0), DeliveryTimeout(50*time.Millisecond))
-	err := decided(t, send(t, producer, nil))
-	if !errors.Is(err, ErrMaybeStored) || !errors.Is(err, ErrTimeout) {
+	if err := decided(t, send(t, producer, nil)); !errors.Is(err, ErrTimeout) {
 		t.Fatal(err)
 	}
 }
@@ -146,7 +145,7 @@ func TestARefusalIsNotAskedForAgainAndAgain(t *testing.T) {
 		_, _ = stream.Recv()
 		return status.Error(codes.PermissionDenied, "not you")
 	}}
-	producer := serve(t, node).Producer("t", Linger(0), DeliveryTimeout(time.Second))
+	producer := serve(t, node).Producer("t", Linger(0))
 	if err := decided(t, send(t, producer, nil, DedupID("a"))); !errors.Is(err, ErrDenied) {
 		t.Fatal(err)
 	}
@@ -173,13 +172,9 @@ func TestAMessageThatIsTooLargeFailsAlone(t *testing.T) {
 }
 
 func TestAJobHearsThatItWasHeldForTooLong(t *testing.T) {
-	lost := make(chan error, 1)
-	worker := serve(t, &strange{}).Worker("t", "g", Lease(60*time.Millisecond), Hold(10*time.Millisecond), OnLost(func(_ *Job, err error) {
-		select {
-		case lost <- err:
-		default:
-		}
-	}))
+	lost := make(chan error, 10)
+	told := OnLost(func(_ *Job, err error) { lost <- err })
+	worker := serve(t, &strange{}).Worker("t", "g", Lease(60*time.Millisecond), Hold(10*time.Millisecond), told)
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
 	err := worker.Run(ctx, func(ctx context.Context, _ *Job) error {
@@ -193,7 +188,7 @@ func TestAJobHearsThatItWasHeldForTooLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-lost; !errors.Is(err, ErrLeaseLost) {
-		t.Fatal(err)
+	if err := <-lost; !errors.Is(err, ErrLeaseLost) || len(lost) > 0 {
+		t.Fatal(err, "and", len(lost), "more")
 	}
 }

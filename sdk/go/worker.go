@@ -237,7 +237,10 @@ func (w *Worker) work(working, stopping context.Context, jobs <-chan *Job, done 
 			_, isHeld := w.held[job]
 			w.mutex.Unlock()
 			if isHeld {
-				w.settle(working, job, done, w.handle(ctx, job, handle))
+				outcome := w.handle(ctx, job, handle)
+				if context.Cause(ctx) != ErrLeaseLost { // of that OnLost was told, and nothing can be said about it
+					w.settle(working, job, done, outcome)
+				}
 			}
 			lost(nil)
 		}
