@@ -26,7 +26,9 @@ SELECT_MAX = 1024
 
 def test_what_a_cancelled_consumer_was_about_to_get_goes_to_others(node: Node, make_topic: CreateTopic) -> None:
     """Its fetch is under way when it is cancelled, and may still bring something; the connection stays open."""
-    queue, got, taken = make_topic(1), [], []
+    queue = make_topic(1)
+    got: list[str] = []
+    taken: list[Any] = []
 
     def take(body: Any, message: Any) -> None:
         got.append(body)

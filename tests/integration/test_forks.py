@@ -18,7 +18,7 @@ address, topic = sys.argv[1:]
 def in_a_child(work):
     child = os.fork()
     if child == 0:
-        signal.alarm(30)  # it ends if it hangs
+        signal.alarm(60)  # it ends if it hangs
         try:
             work()
         except BaseException as error:

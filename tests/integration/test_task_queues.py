@@ -259,7 +259,7 @@ def test_the_example_of_faststream(own_node: Node) -> None:
     exec(compile(example.replace("127.0.0.1:9092", own_node.address), str(PAGE), "exec"), names)
     with Admin(own_node.url) as admin:
         for topic in ("faststream-orders", "faststream-parcels", "faststream-fails", "faststream-delays"):
-            admin.create_topic(topic)
+            admin.create_topic(topic, partitions=1)
     seen: list[str] = []
     begun_s = time.time()
     asyncio.run(use_faststream(names["app"], names["broker"], names["AckPolicy"], seen))
@@ -276,13 +276,9 @@ def test_the_example_of_faststream(own_node: Node) -> None:
 async def use_faststream(app: Any, broker: Any, policy: Any, seen: list[str]) -> None:
     has_parcel, is_over = asyncio.Event(), asyncio.Event()
 
-    @broker.subscriber("faststream-parcels", group_id="senders", auto_offset_reset="earliest")
     async def post(parcel: str) -> None:
         has_parcel.set()
 
-    @broker.subscriber(
-        "faststream-fails", group_id="testers", auto_offset_reset="earliest", ack_policy=policy.NACK_ON_ERROR
-    )
     async def fail_once(name: str) -> None:
         seen.append(name)
         if len(seen) == 1:
@@ -290,6 +286,9 @@ async def use_faststream(app: Any, broker: Any, policy: Any, seen: list[str]) ->
         if name == "good":
             is_over.set()
 
+    oldest: dict[str, Any] = {"auto_offset_reset": "earliest"}
+    broker.subscriber("faststream-parcels", group_id="senders", **oldest)(post)
+    broker.subscriber("faststream-fails", group_id="testers", ack_policy=policy.NACK_ON_ERROR, **oldest)(fail_once)
     await app.start()
     await broker.publish("bad", "faststream-fails")
     await broker.publish("good", "faststream-fails")

@@ -62,9 +62,10 @@ class GoQueueBroker(AsyncBroker):
         await super().shutdown()
         workers, self._workers = self._workers, []
         producer, self._producer = self._producer, None
-        for each in (*workers, producer):
-            if each is not None:
-                await each.close()
+        for worker in workers:
+            await worker.close()
+        if producer is not None:
+            await producer.close()
 
     async def kick(self, message: BrokerMessage) -> None:
         """It is stored when this returns."""
