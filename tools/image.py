@@ -7,6 +7,7 @@ An image is built without a network from them: what is in it is what was pinned.
 """
 
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -21,8 +22,10 @@ ROOT = Path(__file__).parents[1]
 WHEELS = ROOT / "build" / "wheels"
 PYTHON = "3.13"
 """Of the BASE that the Dockerfile names."""
-PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 26, 24, 17, 12, 5)]
-PLATFORMS += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
+MACHINE = {"arm64": "aarch64"}.get(platform.machine(), platform.machine())
+"""Of this machine, as wheels name it: an image, or a package, is for the machine that it is built on."""
+PLATFORMS = [f"manylinux_2_{minor}_{MACHINE}" for minor in (28, 27, 26, 24, 17, 12, 5)]
+PLATFORMS += [f"{name}_{MACHINE}" for name in ("manylinux2014", "manylinux2010", "manylinux1")]
 LIBRARY = re.compile(r"\.so(?:\.|$)")
 NOT_RUN = "setuptools=="
 """Pinned to build the package, and not needed to run it."""
@@ -37,8 +40,8 @@ def fill(target: Path, python: str = PYTHON) -> Path:
     pins.write_text("".join(f"{line}\n" for line in lines if not line.startswith(NOT_RUN)), "utf-8")
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download", "--no-deps"]
     command += ["--only-binary", ":all:", "--python-version", python, "--implementation", "cp", "--dest", str(target)]
-    for platform in PLATFORMS:
-        command += ["--platform", platform]
+    for each in PLATFORMS:
+        command += ["--platform", each]
     for abi in (f"cp{python.replace('.', '')}", "abi3", "none"):
         command += ["--abi", abi]
     subprocess.run([*command, "--requirement", str(pins)], check=True)

@@ -116,7 +116,10 @@ func Dial(addresses string, given ...Option) (*Client, error) {
 	if o.connections < 1 || o.connections > 1000 {
 		return nil, errors.New("goqueue: a client has 1 to 1000 connections")
 	}
-	pool := http.DefaultTransport.(*http.Transport).Clone()
+	pool := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if usual, ok := http.DefaultTransport.(*http.Transport); ok { // a program may have put another one there
+		pool = usual.Clone()
+	}
 	if o.tls != nil {
 		pool.TLSClientConfig = o.tls.Clone()
 	}

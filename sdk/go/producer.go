@@ -12,9 +12,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/goqueue/goqueue/sdk/go/pb"
+)
+
+var (
+	errClosed = errors.New("goqueue: the producer was closed")
+	errLate   = &Error{Status: codes.DeadlineExceeded, Message: "no answer in time"}
 )
 
 // Result is what became of a message of a Producer.
@@ -102,7 +108,7 @@ func (p *Producer) Send(ctx context.Context, value []byte, given ...MessageOptio
 	defer p.mutex.Unlock()
 	if p.isClosed {
 		<-p.slots
-		return nil, errors.New("goqueue: the producer was closed")
+		return nil, errClosed
 	}
 	if p.isOnce && one.request.DedupId == nil {
 		p.number++
@@ -135,7 +141,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close is Flush, and then the producer ends.
+// Close is Flush, and then the producer ends. If the context ends before, what is not decided has failed.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mutex.Lock()
 	p.isClosed = true
@@ -181,26 +187,53 @@ type sending struct {
 	pending map[uint64]*batch
 	number  uint64
 	checked bool
+	// The first of the next batch, which had no room in the last one.
+	next *posted
+	// How often streams broke since the last answer.
+	breaks int
+	// The stream was given up, because the node took nothing more in time.
+	isLate bool
 }
 
 func (p *Producer) run(ctx context.Context) {
 	defer close(p.ended)
 	s := &sending{Producer: p, pending: map[uint64]*batch{}}
 	defer s.drop()
+	late := time.NewTicker(min(max(p.timeout/4, time.Millisecond), time.Second))
+	defer late.Stop()
 	for {
 		var ones []*posted
-		select {
-		case <-ctx.Done():
-			s.fail(ctx.Err())
+		if ctx.Err() != nil {
+			s.finish()
 			return
-		case one := <-p.in:
-			ones = s.gather(one)
-		case answer := <-s.answers:
-			s.answered(answer)
-			continue
+		}
+		select {
 		case err := <-s.broken:
 			s.mend(ctx, err)
 			continue
+		case <-late.C:
+			s.expire(errLate)
+			continue
+		default:
+		}
+		if s.next != nil {
+			ones = s.gather(ctx, s.next)
+		} else {
+			select {
+			case <-ctx.Done():
+				continue
+			case one := <-p.in:
+				ones = s.gather(ctx, one)
+			case answer := <-s.answers:
+				s.answered(answer)
+				continue
+			case err := <-s.broken:
+				s.mend(ctx, err)
+				continue
+			case <-late.C:
+				s.expire(errLate)
+				continue
+			}
 		}
 		s.number++
 		made := &batch{s.number, ones, time.Now().Add(p.timeout), false}
@@ -213,32 +246,55 @@ func (p *Producer) run(ctx context.Context) {
 	}
 }
 
+// finish decides all that was taken: nothing more is, after Close has begun.
+func (s *sending) finish() {
+	s.fail(errClosed)
+	if s.next != nil {
+		s.decide(s.next, Result{Err: errClosed})
+	}
+	for len(s.in) > 0 {
+		s.decide(<-s.in, Result{Err: errClosed})
+	}
+}
+
 // gather takes what comes until the batch is full or has waited long enough.
-func (s *sending) gather(first *posted) []*posted {
+func (s *sending) gather(ctx context.Context, first *posted) []*posted {
 	ones, size := []*posted{first}, proto.Size(first.request)
+	s.next = nil
 	timer := time.NewTimer(s.linger)
 	defer timer.Stop()
 	for len(ones) < s.batchMessages && size < s.batchBytes {
 		select {
 		case one := <-s.in:
-			ones, size = append(ones, one), size+proto.Size(one.request)
+			more := proto.Size(one.request)
+			if size+more > s.batchBytes {
+				s.next = one
+				return ones
+			}
+			ones, size = append(ones, one), size+more
 		case answer := <-s.answers:
 			s.answered(answer)
 		case <-timer.C:
+			return ones
+		case <-ctx.Done():
 			return ones
 		}
 	}
 	return ones
 }
 
-// send leaves an error to whoever reads the answers: it is told there, too.
+// send leaves an error to whoever reads the answers: it is told there, too. A node that takes nothing more is given up.
 func (s *sending) send(made *batch) {
 	request := &pb.PublishStreamRequest{CorrelationId: strconv.FormatUint(made.number, 10)}
 	for _, one := range made.ones {
 		request.Batch = append(request.Batch, one.request)
 	}
 	made.isSent = true
+	late := time.AfterFunc(time.Until(made.until), s.cancel)
 	_ = s.stream.Send(request)
+	if !late.Stop() {
+		s.isLate = true
+	}
 }
 
 func (s *sending) answered(answer *pb.PublishStreamResponse) {
@@ -248,6 +304,7 @@ func (s *sending) answered(answer *pb.PublishStreamResponse) {
 		return
 	}
 	delete(s.pending, number)
+	s.breaks = 0
 	for at, one := range made.ones {
 		switch {
 		case at < len(answer.Batch) && answer.Batch[at].Error == nil:
@@ -265,7 +322,20 @@ func (s *sending) answered(answer *pb.PublishStreamResponse) {
 // mend opens a stream and sends again, in their order, what may be sent again.
 func (s *sending) mend(ctx context.Context, cause error) {
 	s.drop()
+	if s.isLate {
+		s.isLate, cause = false, errLate
+	}
 	s.sort(cause)
+	if cause != nil {
+		if isFinal(cause) {
+			s.fail(cause)
+			return
+		}
+		s.failTooLarge(cause)
+		if s.breaks++; s.breaks > 1 && !s.client.options.retry.sleep(ctx, s.breaks-2) {
+			return
+		}
+	}
 	for attempt := 0; len(s.pending) > 0; attempt++ {
 		until := time.Now().Add(s.timeout)
 		for _, each := range s.pending {
@@ -280,11 +350,42 @@ func (s *sending) mend(ctx context.Context, cause error) {
 			}
 			return
 		}
-		if ctx.Err() != nil || !errors.Is(err, ErrUnavailable) || time.Now().After(until) || !s.client.options.retry.sleep(ctx, attempt) {
+		isLate := !time.Now().Before(until)
+		if !isLate && !errors.Is(err, ErrUnavailable) {
 			s.fail(err)
 			return
 		}
+		if s.expire(err); !s.client.options.retry.sleep(ctx, attempt) {
+			return
+		}
 	}
+}
+
+// failTooLarge: a request that a node does not take ends the stream with all that is on it. Only a message that is larger
+// than a batch can be the reason; without it the others get through.
+func (s *sending) failTooLarge(cause error) {
+	var told *Error
+	if !errors.As(cause, &told) || told.Status != codes.ResourceExhausted {
+		return
+	}
+	for number, each := range s.pending {
+		if len(each.ones) == 1 && proto.Size(each.ones[0].request) > s.batchBytes {
+			s.failOne(number, cause)
+		}
+	}
+}
+
+// isFinal: the node does not want it, and will not want it the next time.
+func isFinal(cause error) bool {
+	var told *Error
+	if !errors.As(cause, &told) {
+		return false
+	}
+	switch told.Status {
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.Unimplemented:
+		return true
+	}
+	return false
 }
 
 // sort fails what was sent, may be stored, and has no name by which the broker would know it.
@@ -305,15 +406,29 @@ func (s *sending) sort(cause error) {
 }
 
 func (s *sending) fail(err error) {
+	for number := range s.pending {
+		s.failOne(number, err)
+	}
+}
+
+// expire fails what was tried for long enough. An answer that comes later finds nobody.
+func (s *sending) expire(err error) {
+	now := time.Now()
 	for number, each := range s.pending {
-		for _, one := range each.ones {
-			reason := err
-			if each.isSent {
-				reason = fmt.Errorf("%w: %w", ErrMaybeStored, err)
-			}
-			s.decide(one, Result{Err: reason})
+		if !now.Before(each.until) {
+			s.failOne(number, err)
 		}
-		delete(s.pending, number)
+	}
+}
+
+func (s *sending) failOne(number uint64, err error) {
+	each := s.pending[number]
+	delete(s.pending, number)
+	if each.isSent {
+		err = fmt.Errorf("%w: %w", ErrMaybeStored, err)
+	}
+	for _, one := range each.ones {
+		s.decide(one, Result{Err: err})
 	}
 }
 
@@ -342,14 +457,16 @@ func (s *sending) open(ctx context.Context, until time.Time) error {
 	ctx, s.cancel = context.WithCancel(s.client.Outgoing(ctx))
 	late := time.AfterFunc(time.Until(until), s.cancel)
 	stream, err := s.client.publishes().PublishStream(ctx)
-	if err != nil || !late.Stop() {
+	isLate := !late.Stop()
+	if err != nil || isLate {
 		s.drop()
-		if err == nil {
-			err = context.DeadlineExceeded
+		if isLate {
+			return errLate
 		}
 		return errorOf(err)
 	}
-	s.stream, s.answers, s.broken = stream, make(chan *pb.PublishStreamResponse, 16), make(chan error, 1)
+	// As many answers as there can be: who sends must not wait for a node that waits until its answers are read.
+	s.stream, s.answers, s.broken = stream, make(chan *pb.PublishStreamResponse, cap(s.slots)), make(chan error, 1)
 	go func(answers chan<- *pb.PublishStreamResponse, broken chan<- error) {
 		for {
 			answer, err := stream.Recv()

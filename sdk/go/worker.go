@@ -237,7 +237,10 @@ func (w *Worker) work(working, stopping context.Context, jobs <-chan *Job, done 
 			_, isHeld := w.held[job]
 			w.mutex.Unlock()
 			if isHeld {
-				w.settle(working, job, done, w.handle(ctx, job, handle))
+				outcome := w.handle(ctx, job, handle)
+				if context.Cause(ctx) != ErrLeaseLost { // of that OnLost was told, and nothing can be said about it
+					w.settle(working, job, done, outcome)
+				}
 			}
 			lost(nil)
 		}
@@ -326,19 +329,31 @@ func (w *Worker) extend(ctx context.Context) {
 	}
 }
 
-// renew extends the leases that are at least so old.
+var errHeldTooLong = &Error{
+	Status: codes.DeadlineExceeded, Code: "RECEIPT_HANDLE_EXPIRED", Message: "held for longer than Hold, its lease has ended",
+}
+
+// renew extends the leases that are at least so old, and tells those who were held for too long.
 func (w *Worker) renew(ctx context.Context, age time.Duration) {
 	now := time.Now()
 	slots := make(chan struct{}, extendsAtOnce)
 	var all sync.WaitGroup
 	w.mutex.Lock()
-	var old []*Job
+	var old, over []*Job
 	for job := range w.held {
-		if now.Sub(job.renewed) >= age && now.Sub(job.since) < w.hold {
-			old = append(old, job)
+		switch {
+		case now.Sub(job.since) < w.hold:
+			if now.Sub(job.renewed) >= age {
+				old = append(old, job)
+			}
+		case now.Sub(job.renewed) >= w.lease:
+			over = append(over, job)
 		}
 	}
 	w.mutex.Unlock()
+	for _, job := range over {
+		w.renewedOrLost(job, now, errHeldTooLong)
+	}
 	for _, job := range old {
 		slots <- struct{}{}
 		all.Go(func() {

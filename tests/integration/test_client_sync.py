@@ -6,7 +6,7 @@ from concurrent.futures import wait
 import pytest
 
 from goqueue.client import Closed, ConnectionLost, DeliveryFailed, InvalidArgument
-from goqueue.client.sync import Consumer, Producer
+from goqueue.client.sync import Consumer, Job, Producer, Worker
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import DEADLINE_S, Node
 
@@ -123,3 +123,36 @@ def test_failures_are_raised(own_node: Node, make_topic: CreateTopic) -> None:
         Producer("127.0.0.1:1", request_timeout="100ms").start()
     with pytest.raises(Closed, match="not started"):
         Producer(own_node.address).send(topic, b"")
+
+
+def test_a_handler_that_exits_has_failed_and_the_worker_goes_on(
+    node: Node, make_topic: CreateTopic, group: str
+) -> None:
+    topic = make_topic(1)
+    with Producer(node.address) as producer:
+        producer.send(topic, b"")
+    worker = Worker(node.address, topic, group=group, retry=lambda attempt: 0)
+    attempts: list[int] = []
+
+    @worker.handle
+    def exit_once(job: Job) -> None:
+        attempts.append(job.attempt)
+        if job.attempt == 1:
+            raise SystemExit(3)
+        threading.Thread(target=worker.stop).start()
+
+    running = threading.Thread(target=worker.run, daemon=True)
+    running.start()
+    running.join(DEADLINE_S)
+    assert not running.is_alive()
+    assert attempts == [1, 2]
+
+
+def test_a_stop_before_the_start_is_not_forgotten(node: Node, make_topic: CreateTopic, group: str) -> None:
+    worker = Worker(node.address, make_topic(1), group=group)
+    worker.handle(lambda job: None)
+    worker.stop()
+    running = threading.Thread(target=worker.run, daemon=True)
+    running.start()
+    running.join(DEADLINE_S)
+    assert not running.is_alive()

@@ -37,5 +37,10 @@ def fail(context: object, text: str) -> None:
     raise ValueError(f"{text} {context.attempt}")  # type: ignore[attr-defined]
 
 
+@task
+def leave() -> None:
+    sys.exit(3)
+
+
 def manage() -> None:
     execute_from_command_line(sys.argv)

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from goqueue.client.sync import Admin
 from tests.integration.process import DEADLINE_S, Node, wait_until
 from tests.ops.behaviours import ROOT
 from tools.newer_python import find
@@ -22,13 +23,21 @@ pytestmark = pytest.mark.newer_python
 
 DJANGO = "django==6.1.3"
 INSTALL_S_MAX = 600
+NO_TASK = {"task": "json.dumps", "queue": "default", "priority": 0}
 MANAGE = "import django_project; django_project.manage()"
 SEND = """
-import asyncio, datetime, json, django_project as project
+import asyncio, datetime, json, os, signal, django_project as project
 from django.utils import timezone
 now = timezone.now()
 results = [project.add.enqueue(1, 2), project.fail.enqueue("bad"), asyncio.run(project.add.aenqueue(5, 6))]
 results.append(project.add.using(run_after=now + datetime.timedelta(seconds=1)).enqueue(3, 4))
+results.append(project.leave.enqueue())
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # it ends if it hangs
+    project.add.enqueue(7, 8)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
 print(json.dumps([[now.timestamp()], *([each.id] for each in results)]))
 """
 ASK = """
@@ -62,7 +71,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
-    """A value, an error, an async call, and one that runs later; the worker ends when it is told to."""
+    """A value, an error, an async call, one that runs later, one that exits, one of a process that was forked, and a
+    message that is no task; the worker ends when it is told to."""
     variables = {**os.environ, "TASKS_PLACE": str(tmp_path), "TASKS_SERVERS": own_node.address}
     variables["PYTHONPATH"] = str(ROOT / "tests" / "ops")
 
@@ -73,6 +83,9 @@ def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
         found: list[list[object]] = json.loads(done.stdout)
         return found
 
+    with Admin(own_node.url) as admin:
+        admin.create_topic("django.default")
+        admin.publish("django.default", [{"value": json.dumps(NO_TASK)}])
     worker = subprocess.Popen([python, "-c", MANAGE, "goqueue_worker"], env=variables)
     try:
         (sent_s,), *ids = run(SEND)
@@ -83,6 +96,10 @@ def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
             return all(each[0] in ("SUCCESSFUL", "FAILED") for each in told)
 
         wait_until(are_done, "the end of all tasks")
+        with Admin(own_node.url) as admin:
+            wait_until(lambda: len(list(admin.dead_letters("django.default"))) == 1, "the dead letter")
+            (dead,) = admin.dead_letters("django.default")
+        assert "not a task of this project" in dead.error
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(DEADLINE_S) == 0
     finally:
@@ -92,6 +109,7 @@ def test_tasks_of_django(python: Path, own_node: Node, tmp_path: Path) -> None:
         ["FAILED", None, ["builtins.ValueError"]],
         ["SUCCESSFUL", 11, []],
         ["SUCCESSFUL", 7, []],
+        ["FAILED", None, ["builtins.SystemExit"]],
     ]
     assert isinstance(sent_s, float)
     assert isinstance(told[3][3], float)

@@ -79,6 +79,10 @@ def test_the_examples_of_the_page_run(own_node: Node, tmp_path: Path) -> None:
     assert clicks == "1000 clicks\n"
 
 
+def test_it_stands_nodes_in_trouble() -> None:
+    go("test", "./...")
+
+
 def test_the_code_is_formatted_and_vetted() -> None:
     files = [str(path) for path in MODULE.rglob("*.go")]
     done = subprocess.run(["gofmt", "-l", *files], capture_output=True, text=True, check=True)

@@ -40,6 +40,12 @@ def test_it_behaves_as_the_list_says(own_node: Node, behaviours: Path) -> None:
     assert run(["node", str(behaviours), str(LIST), own_node.url], own_node) == expected()
 
 
+def test_it_stands_servers_in_trouble(behaviours: Path) -> None:
+    command = ["node", str(behaviours.with_name("trouble.js"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_S_MAX, check=False)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
 def test_the_example_of_the_page_runs(own_node: Node, behaviours: Path) -> None:
     example = behaviours.parents[1] / "docs" / "example.js"
     command = ["node", str(example), own_node.url]

@@ -18,6 +18,7 @@ CHOSEN_TOOLS = {
     "axe-core-python",
     "boto3",
     "fastapi",
+    "faststream",
     "grimp",
     "hypothesis",
     "import-linter",

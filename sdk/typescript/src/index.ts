@@ -21,6 +21,8 @@ export interface FollowOptions {
   from?: string | number;
   partition?: number;
   signal?: AbortSignal;
+  /** Told of offsets that were there no more when it came to them: retention or a trim was faster. */
+  onSkipped?: (gap: { partition: number; from: number; to: number }) => void;
 }
 
 const READ_MAX = 1000;
@@ -46,9 +48,14 @@ export class GoQueue {
   }
 
   /** One result for each; those that were refused hold an `error`. */
-  async publishAll(topic: string, messages: NewMessage[]): Promise<Published[]> {
+  publishAll(topic: string, messages: NewMessage[]): Promise<Published[]> {
+    return this.publishEncoded(topic, messages.map(encoded));
+  }
+
+  /** @internal */
+  async publishEncoded(topic: string, messages: Schemas["NewMessage"][]): Promise<Published[]> {
     const isSafe = messages.every((each) => each.dedup_id);
-    const body = { messages: messages.map(encoded) };
+    const body = { messages };
     return (await this.ask<Schemas["PublishedAll"]>("POST", `${of(topic)}/messages`, body, isSafe)).results;
   }
 
@@ -73,7 +80,9 @@ export class GoQueue {
           for await (const event of events(await this.http.open("GET", followPath(topic, options, last), undefined, signal))) {
             attempt = 0;
             if (event.id) last = event.id;
-            if (event.data) yield new Message(topic, JSON.parse(event.data) as Schemas["MessageReply"]);
+            if (event.name === "message") yield new Message(topic, JSON.parse(event.data) as Schemas["MessageReply"]);
+            else if (event.name === "skipped") options.onSkipped?.(JSON.parse(event.data) as { partition: number; from: number; to: number });
+            else if (event.name === "end") break; // the node stops, or the topic is gone: the next attempt tells
           }
         } catch (error) {
           if (signal.aborted) return;
@@ -152,7 +161,7 @@ function followPath(topic: string, options: FollowOptions, last: string): string
 }
 
 /** Server-sent events. */
-async function* events(response: Response): AsyncGenerator<{ id: string; data: string }> {
+async function* events(response: Response): AsyncGenerator<{ id: string; name: string; data: string }> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const piece of response.body!) {
@@ -162,7 +171,7 @@ async function* events(response: Response): AsyncGenerator<{ id: string; data: s
       text = text.slice(end + 2);
       const of = (name: string) =>
         fields.filter((each) => each.startsWith(`${name}: `)).map((each) => each.slice(name.length + 2)).join("\n");
-      yield { id: of("id"), data: of("data") };
+      yield { id: of("id"), name: of("event"), data: of("data") };
     }
   }
 }

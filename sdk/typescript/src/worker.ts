@@ -107,7 +107,7 @@ export class Worker {
       this.http.ask("POST", "/messages/visibility", body, true).catch((error: unknown) => {
         if (error instanceof GoQueueError && error.isLeaseLost && !lost.signal.aborted) {
           lost.abort(error);
-          this.options.onLost?.(job, error);
+          this.tellLost(job, error);
         }
       });
     }, this.lease / 3);
@@ -129,7 +129,16 @@ export class Worker {
       await this.http.ask("POST", thrown instanceof Reject ? "/messages/reject" : "/messages/nack", body, true);
     } catch (error) {
       const isDone = error instanceof GoQueueError && error.askedAgain && error.code === "ALREADY_SETTLED";
-      if (!isDone) this.options.onLost?.(job, error);
+      if (!isDone) this.tellLost(job, error);
+    }
+  }
+
+  /** An error of `onLost` is its own: thrown on, it would end the acknowledging of all other jobs, or the process. */
+  private tellLost(job: Job, error: unknown): void {
+    try {
+      this.options.onLost?.(job, error);
+    } catch (thrown) {
+      console.error("goqueue: onLost has thrown", thrown);
     }
   }
 
@@ -148,10 +157,10 @@ export class Worker {
         const told = await this.http.ask<Schemas["SettledAll"]>("POST", "/messages/ack/batch", body, true);
         told.results.forEach((each, at) => {
           // One that was settled before: an attempt whose answer was lost.
-          if (!each.success && each.code !== "ALREADY_SETTLED") this.options.onLost?.(jobs[at]!, each);
+          if (!each.success && each.code !== "ALREADY_SETTLED") this.tellLost(jobs[at]!, each);
         });
       } catch (error) {
-        for (const each of jobs) this.options.onLost?.(each, error);
+        for (const each of jobs) this.tellLost(each, error);
       }
     }
     this.acking = undefined;

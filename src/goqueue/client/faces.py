@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
@@ -10,6 +11,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from goqueue.client.errors import Closed
 from goqueue.client.message import Receipt
+
+FORKED = "started in another process, before a fork: make one in each process"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,7 +32,9 @@ I = TypeVar("I", bound=Inner)  # noqa: E741  the inner one
 
 
 class Portal:
-    """An event loop in a thread, and a way in. It exists from `start` to `stop`."""
+    """An event loop in a thread, and a way in. It exists from `start` to `stop`, and in one process: a child that is
+    forked meanwhile has no such thread, and whoever waited for it there would wait for ever.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,16 +42,27 @@ class Portal:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._is_stopped = False
+        self._pid: int | None = None
+        """Of the process that has started it."""
+
+    @property
+    def is_ours(self) -> bool:
+        return self._pid in (None, os.getpid())
 
     def start(self) -> None:
+        if not self.is_ours:
+            raise Closed(FORKED)
         with self._lock:
             if self._loop is None and not self._is_stopped:
-                self._loop = asyncio.new_event_loop()
+                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
                 self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
                 self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for it; whoever is interrupted while waiting cancels it."""
+        if not self.is_ours:
+            work.close()  # and no look at the lock: another thread of the parent may have held it when it forked
+            raise Closed(FORKED)
         with self._lock:
             if self._loop is None:
                 work.close()
@@ -69,7 +85,9 @@ class Portal:
         return self.run(work())
 
     def stop(self) -> None:
-        """A second time is fine."""
+        """A second time is fine, and so is a child that was forked."""
+        if not self.is_ours:
+            return
         with self._lock:
             self._is_stopped = True
             loop, self._loop = self._loop, None
@@ -86,6 +104,11 @@ class Face(Generic[I]):
     def __init__(self, inner: I) -> None:
         self._inner = inner
         self._portal = Portal(f"goqueue {type(inner).__name__.lower()}")
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """A child that was forked has to make its own."""
+        return self._portal.is_ours
 
     def start(self) -> Self:
         """Until a server has answered; `with` does it."""

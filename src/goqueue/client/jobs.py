@@ -126,10 +126,27 @@ class Jobs:
 
     # -- stopping
 
-    def stop_fetching(self) -> None:
-        """What waits for its turn is given back when the worker closes."""
+    def stop_fetching(self, *, gives_back: bool = False) -> None:
+        """What waits for its turn is given back when the worker closes, or now."""
         self._is_open = False
         self._wake()
+        if gives_back:
+            self._tasks.start(self._give_back(), "giving back")
+
+    async def _give_back(self) -> None:
+        """What was not handed out, and what fetches bring that are under way."""
+        while self._waiting or self._asked:
+            if not self._waiting:
+                await self._changed()
+                continue
+            job = self._waiting.popleft()
+            if not job.is_ours:
+                self.settled(job)
+                continue
+            try:
+                await job.nack(0, "its worker has stopped")
+            except ClientError as error:
+                log.info("a job was not given back", job=repr(job), reason=str(error))
 
     async def close(self) -> None:
         """All that is still leased goes back at once."""

@@ -141,9 +141,12 @@ class Worker(Face[AsyncWorker]):
             self._portal.stop()
 
     def stop(self) -> None:
-        """Take no more jobs."""
-        with suppress(Closed):
+        """Take no more jobs. Before `run` has begun: it ends as soon as it does."""
+        try:
             self._portal.call(self._inner.stop)
+        except Closed:
+            if self._portal.is_ours:
+                self._inner.stop()
 
     def next(self, timeout: Duration | None = None) -> Job | None:
         """None: the worker was stopped, or nothing came within `timeout`."""

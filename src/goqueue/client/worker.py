@@ -244,10 +244,12 @@ class Worker:
         if self._stop.is_set():
             self._jobs.stop_fetching()
 
-    def stop(self) -> None:
-        """Take no more jobs. `run` returns when those in hand are done."""
+    def stop(self, *, gives_back: bool = False) -> None:
+        """Take no more jobs. `run` returns when those in hand are done. What is leased and was not handed out goes back
+        when the worker closes; with `gives_back` now, as a delivery that counts: for who may be long about the others.
+        """
         self._stop.set()
-        self._jobs.stop_fetching()
+        self._jobs.stop_fetching(gives_back=gives_back)
 
     async def close(self) -> None:
         """What is leased and not settled goes back at once. A second time is fine."""
@@ -260,9 +262,17 @@ async def _call(handler: Handler, job: Job) -> None:
     if inspect.iscoroutinefunction(handler):
         await handler(job)
         return
-    result: Any = await asyncio.to_thread(handler, job)
+    result: Any = await asyncio.to_thread(_called, handler, job)
     if inspect.isawaitable(result):  # a callable object, or a partial of an async function
         await result
+
+
+def _called(handler: Handler, job: Job) -> Any:
+    """A thread cannot end the program; an event loop that is told so ends, with all that waits for it left waiting."""
+    try:
+        return handler(job)
+    except SystemExit as error:
+        raise RuntimeError(f"the handler called sys.exit({error.code!r})") from error
 
 
 @contextmanager

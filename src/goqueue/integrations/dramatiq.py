@@ -6,6 +6,7 @@ A queue is a topic. Delays are kept by GoQueue: there are no delay queues, and n
 actor rejects, or has failed too often, is a dead letter.
 """
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,12 +15,14 @@ from dramatiq.broker import Broker, Consumer, MessageProxy
 from dramatiq.message import Message
 from dramatiq.middleware import Middleware
 
-from goqueue.client import ClientError, LeaseLost, Security, sync
+from goqueue.client import ClientError, InvalidArgument, LeaseLost, MessageTooLarge, Security, sync
 from goqueue.client.times import Duration
 from goqueue.telemetry.logs import get_logger
 
 HOLD = "7d"
 PREFIX = "dramatiq."
+HELD_MAX = 10_000
+"""What one consumer may hold, however many threads there are."""
 
 ConnectionClosed: Any = errors.ConnectionClosed
 QueueNotFound: Any = errors.QueueNotFound  # neither has types
@@ -44,6 +47,7 @@ class GoQueueBroker(Broker):
         self.queues: set[str] = set()
         self._prefix = prefix
         self._producer: sync.Producer | None = None
+        self._lock = threading.Lock()
         self._of_all: dict[str, Any] = {"servers": servers, "security": security}
         self._of_worker: dict[str, Any] = {**self._of_all, "group": group, "lease": lease, "hold": HOLD}
 
@@ -57,7 +61,9 @@ class GoQueueBroker(Broker):
             self.emit_after("declare_queue", queue_name)
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
-        """It is stored when this returns. `broker_priority`, an option of an actor or a message, is its lane."""
+        """It is stored when this returns. `broker_priority`, an option of an actor or a message, is its lane. What can
+        never be sent raises its own error, and no ConnectionClosed, after which callers try again.
+        """
         if message.queue_name not in self.queues:
             raise QueueNotFound(message.queue_name)
         self.emit_before("enqueue", message, delay)
@@ -69,21 +75,28 @@ class GoQueueBroker(Broker):
                 delay=delay or None,
                 priority=message.options.get("broker_priority"),
             )
+        except (InvalidArgument, MessageTooLarge):
+            raise
         except ClientError as error:
             raise ConnectionClosed(str(error)) from error
         self.emit_after("enqueue", message, delay)
         return message
 
     def _started(self) -> sync.Producer:
-        if self._producer is None:
-            self._producer = sync.Producer(**self._of_all, linger_ms=0).start()
-        return self._producer
+        """One for each process: a server that imports its application and then forks has another one in each child."""
+        with self._lock:
+            if self._producer is None or not self._producer.is_of_this_process:
+                self._producer = sync.Producer(**self._of_all, linger_ms=0).start()
+            return self._producer
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 30000) -> Consumer:
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)
         worker = sync.Worker(
-            topics=self._prefix + queue_name, concurrency=max(1, prefetch), prefetch=0, **self._of_worker
+            topics=self._prefix + queue_name,
+            concurrency=min(max(1, prefetch), HELD_MAX),
+            prefetch=0,
+            **self._of_worker,
         )
         try:
             return GoQueueConsumer(worker.start(), timeout)
@@ -91,9 +104,10 @@ class GoQueueBroker(Broker):
             raise ConnectionClosed(str(error)) from error
 
     def close(self) -> None:
-        if self._producer is not None:
-            self._producer.close()
-            self._producer = None
+        with self._lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close()
 
 
 class GoQueueProxy(MessageProxy):
@@ -128,17 +142,25 @@ class GoQueueConsumer(Consumer):
         self._settle(message, sync.Job.reject, "the actor failed, or rejected it")
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
-        for message in messages:
-            self._settle(message, sync.Job.nack, 0)
+        """Dramatiq closes the consumer next, and what it still holds goes back then, as if it had not been delivered. A
+        negative acknowledgement would count as an attempt: after some restarts a message that was never begun would be
+        a dead letter.
+        """
 
     def _settle(self, message: MessageProxy, how: Any, *arguments: Any) -> None:
+        """Never ConnectionClosed, after which Dramatiq would settle the same message until that succeeds, and that is
+        never: a lease ends with its connection, and so does whatever could be said about it.
+        """
         assert isinstance(message, GoQueueProxy)
         try:
             how(message.job, *arguments)
         except LeaseLost:
             log.warning("a message was settled too late, and is delivered again", message=message.message_id)
         except ClientError as error:
-            raise ConnectionClosed(str(error)) from error
+            said = str(error)
+            log.warning(
+                "a message was not settled, and may be delivered again", message=message.message_id, reason=said
+            )
 
     def close(self) -> None:
         self._worker.close()

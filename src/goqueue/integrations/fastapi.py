@@ -51,16 +51,18 @@ class Lifespan:
     @asynccontextmanager
     async def __call__(self, application: object) -> AsyncIterator[None]:  # noqa: ARG002  the shape of a lifespan
         workers = [self._made(options, handler) for options, handler in self._handlers]
-        async with Producer(**self._of_all, linger_ms=0) as self._producer, asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(each.run()) for each in workers]
-            try:
-                yield
-            finally:
-                for each in workers:
-                    each.stop()
-                if running:
-                    await asyncio.wait(running)
-        self._producer = None
+        try:
+            async with Producer(**self._of_all, linger_ms=0) as self._producer, asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(each.run()) for each in workers]
+                try:
+                    yield
+                finally:
+                    for each in workers:
+                        each.stop()
+                    if running:
+                        await asyncio.wait(running)
+        finally:
+            self._producer = None
 
     def _made(self, options: dict[str, Any], handler: Handler) -> Worker:
         worker = Worker(**self._of_all, **options)

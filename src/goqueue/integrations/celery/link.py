@@ -43,6 +43,10 @@ THERE_OR_NOT_OURS = (
 )
 UNLIMITED = 1000
 """How many messages a consumer without a limit is given at once."""
+HELD_MAX = 20_000
+"""The same with one, however high: as many as a worker of ours takes."""
+STREAMED_MAX = 10_000
+"""Messages of streams that wait for kombu's thread. With more, streams are read no further until it has taken some."""
 EMPTY_MS = 1000
 """A queue that gives nothing for so long is empty."""
 PURGED_AT_ONCE = 500
@@ -97,7 +101,7 @@ class Tap:
         self.is_open = True
 
     async def start(self, jobs_max: int) -> None:
-        self._worker.limit(jobs_max or UNLIMITED)
+        await self.limit(jobs_max)
         await self._worker.start()
         self._pump = asyncio.create_task(self._run(), name="goqueue celery: jobs")
 
@@ -115,10 +119,10 @@ class Tap:
             await self._worker.subscribe(*sorted(queues))
         else:
             self.is_open = False
-            self._worker.stop()
+            self._worker.stop(gives_back=True)
 
     async def limit(self, jobs_max: int) -> None:
-        self._worker.limit(jobs_max or UNLIMITED)
+        self._worker.limit(min(jobs_max, HELD_MAX) or UNLIMITED)
 
     async def close(self) -> None:
         if self._pump is not None:
@@ -131,6 +135,7 @@ class Tail:
 
     def __init__(self, link: "Link", topic: str, arrive: Callable[[Message], None], fail: Callable[..., None]) -> None:
         options = link.options
+        self._link = link
         self._consumer = Consumer(
             options.servers, topic, start="latest", client_id=options.client_id, security=options.security
         )
@@ -146,6 +151,7 @@ class Tail:
     async def _run(self) -> None:
         try:
             async for message in self._consumer:
+                await self._link.room()
                 self._arrive(message)
         except ClientError as error:
             self._fail(error)
@@ -161,13 +167,15 @@ class Link:
 
     def __init__(self, options: LinkOptions) -> None:
         self.options = options
-        self._pid = os.getpid()
         self._portal = Portal("goqueue celery")
         common: dict[str, Any] = {"client_id": options.client_id, "security": options.security}
         self._producer = Producer(options.servers, linger_ms=0, **common)
         self._cluster = Cluster(options.servers, **common)
         self._arrivals: deque[Arrival] = deque()
+        self._waits_for_room = False
+        self._has_room = asyncio.Event()
         self._to_settle: deque[tuple[Job, Callable[[Job], Coroutine[Any, Any, None]]]] = deque()
+        self._is_settle_due = False
         self._settling: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_woken = False
@@ -176,7 +184,7 @@ class Link:
 
     @property
     def is_ours(self) -> bool:
-        return self._pid == os.getpid()
+        return self._portal.is_ours
 
     # -- its life
 
@@ -188,7 +196,9 @@ class Link:
         except BaseException:
             self._portal.stop()
             raise
-        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._reader, self._writer = os.pipe()
+        for fd in (self._reader, self._writer):
+            os.set_blocking(fd, False)
         self.is_open = True
 
     async def _open(self) -> None:
@@ -211,7 +221,8 @@ class Link:
             log.warning("not all that was sent has arrived", reason=str(error))
         finally:
             self._portal.stop()
-            for fd in (self._reader, self._writer):
+            fds, self._reader, self._writer = (self._reader, self._writer), -1, -1
+            for fd in fds:  # nobody may read any more what has its number next
                 os.close(fd)
 
     async def _close(self) -> None:
@@ -236,12 +247,30 @@ class Link:
             with suppress(BlockingIOError):
                 os.write(self._writer, WAKE)
 
+    async def room(self) -> None:
+        """For one more message of a stream: nothing else bounds those that nobody takes."""
+        while len(self._arrivals) >= STREAMED_MAX:
+            self._has_room.clear()
+            self._waits_for_room = True
+            if len(self._arrivals) >= STREAMED_MAX:  # asked again: the other thread looks after it has taken one
+                await self._has_room.wait()
+
+    def _make_room(self) -> None:
+        if self._waits_for_room and len(self._arrivals) <= STREAMED_MAX // 2:
+            self._waits_for_room = False
+            assert self._loop is not None
+            with suppress(RuntimeError):  # the loop has ended, and so have its streams
+                self._loop.call_soon_threadsafe(self._has_room.set)
+
     def next(self) -> Arrival | None:
         """None: nothing is there, and the file descriptor tells when there is."""
+        self._make_room()
         try:
             return self._arrivals.popleft()
         except IndexError:
             pass
+        if not self.is_open:
+            return None
         with suppress(BlockingIOError):
             os.read(self._reader, DRAINED_BYTES)
         self._is_woken = False
@@ -261,15 +290,17 @@ class Link:
         self.run(self._producer.post(topic, value, headers=headers))
 
     def settle(self, job: Job, how: Callable[[Job], Coroutine[Any, Any, None]]) -> None:
-        """Those of one turn of the loop travel together."""
+        """Those of one turn of the loop travel together. Any thread may call: of a pool of threads, each does."""
         if not self.is_ours or self._loop is None:
             return
         self._to_settle.append((job, how))
-        if len(self._to_settle) == 1:
+        if not self._is_settle_due:
+            self._is_settle_due = True
             with suppress(RuntimeError):  # the loop has ended: what was leased is delivered again
                 self._loop.call_soon_threadsafe(self._settle_all)
 
     def _settle_all(self) -> None:
+        self._is_settle_due = False  # before looking: who comes after this look says so again
         while self._to_settle:
             job, how = self._to_settle.popleft()
             task = asyncio.create_task(self._settle(job, how))

@@ -86,8 +86,9 @@ class GoQueueBackend(BaseTaskBackend):
         return result
 
     def _started(self) -> sync.Producer:
+        """One for each process: a server that loads its application and then forks has another one in each child."""
         with self._lock:
-            if self._producer is None:
+            if self._producer is None or not self._producer.is_of_this_process:
                 self._producer = sync.Producer(self.servers, linger_ms=0, security=self.security).start()
                 atexit.register(self._producer.close)
             return self._producer
@@ -113,7 +114,7 @@ class GoQueueBackend(BaseTaskBackend):
         try:
             value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
             _set(result, status=TaskResultStatus.SUCCESSFUL, _return_value=value)
-        except Exception as error:  # noqa: BLE001  whatever a task raises is about that task
+        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a task raises is about that task
             kind = type(error)
             path = f"{kind.__module__}.{kind.__qualname__}"
             result.errors.append(TaskError(exception_class_path=path, traceback="".join(format_exception(error))))

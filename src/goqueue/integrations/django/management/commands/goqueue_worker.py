@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from argparse import ArgumentParser
 from typing import Any
 
@@ -47,14 +48,18 @@ class Command(BaseCommand):
             close_old_connections()
             try:
                 result = read(json.loads(job.value or b""))
-            except (ImportError, KeyError, ValueError) as error:
+            except (ImportError, AttributeError, KeyError, TypeError, ValueError) as error:
                 raise Reject(f"not a task of this project: {error}") from error
             try:
                 backend.run(result, name)
             finally:
                 close_old_connections()
 
+        def stop(*_: object) -> None:
+            """In a thread: what the signal interrupts may hold what `stop` waits for."""
+            threading.Thread(target=worker.stop, name="stop", daemon=True).start()
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: worker.stop())
+            signal.signal(number, stop)
         self.stdout.write(f"doing tasks of {', '.join(queues)}")
         worker.run()
