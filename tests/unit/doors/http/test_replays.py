@@ -98,7 +98,8 @@ async def test_forks_of_a_group_are_listed_with_what_differs(client: Client) -> 
     await with_settled(client, *"abcd", partitions=2)
     assert await forks() == []
     await client.post("/groups/packers/fork", name="try", status=201)
-    await client.post("/groups/packers/replay", topic="orders", **{"from": "earliest"}, fork_as="again")
+    wanted: dict[str, Any] = {"topic": "orders", "from": "earliest", "fork_as": "again"}
+    await client.post("/groups/packers/replay", **wanted)
     assert await forks() == [("again", 4, 0), ("try", 0, 0)]
     (first,) = await client.b.receive("orders", group="again", max_messages=1)
     await first.ack()
