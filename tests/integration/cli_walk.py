@@ -73,6 +73,7 @@ STEPS = (
     Step("group settle {t}-g {t} 0/2 extend --for 10m", "is not held by anybody now", _never, code=4),
     Step("group fork {t}-g {t}-f", "{t}-f is a fork of {t}-g", _has(forked=True)),
     Step("group settle {t}-f {t} 0/2 ack", "0/2: ack for {t}-f", _has(action="ack")),
+    Step("group forks {t}-g", "{t}-f", lambda found: [each["only_fork"] for each in found] == [1]),
     Step("group compare {t}-g {t}-f", "{t}/0", lambda found: found[0]["only_with"] == [[2, 2]]),
     Step("group promote {t}-g {t}-f", "goes on as {t}-f did", _has(promoted=True)),
     Step("group pause {t}-g", "is paused", lambda found: found["options"] == {"delivery": "paused"}),

@@ -79,12 +79,13 @@ def test_topics_are_listed_filtered_and_found_by_the_keyboard_alone(page: Consol
     page.wait("document.querySelectorAll('tbody tr').length === 1")
     page.fill("Filter by name", "")
     page.page.press("k", control=True)
-    page.wait("document.querySelector('dialog.palette').open")
+    page.wait("document.querySelector('dialog.palette')?.open")
     page.page.write("orders/0/3")
     page.wait_for_text("orders/0/3", "dialog.palette")
     page.page.press("Enter")
     page.wait("document.querySelector('#main h1')?.textContent === 'orders/0/3'")
     page.page.press("k", control=True)
+    page.wait("document.querySelector('dialog.palette')?.open")
     page.page.write("paym")
     page.wait_for_text("payments", "dialog.palette")
     page.page.press("Enter")
@@ -170,7 +171,7 @@ def test_a_hidden_page_asks_nothing(browser: Chromium, own: Node) -> None:
     """In a minute of the page's own time, which is over at once."""
     with opened(browser, own.url) as page:
         page.wait("document.querySelector('.pill.live')")
-        last = "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/cluster.js'))"
+        last = "performance.getEntriesByType('resource').some((each) => each.name.endsWith('/palette.js'))"
         page.wait(last)  # of the modules that a page fetches when it has nothing else to do
         page.page.run(
             "globalThis.asked = []; const note = (list) => asked.push(...list.getEntries().map((each) => each.name));"
@@ -291,7 +292,6 @@ def test_modules_are_small() -> None:
         "dom.js",
         "live.js",
         "main.js",
-        "palette.js",
         "actions.js",
         "actions_more.js",
     }

@@ -136,7 +136,9 @@ def test_a_schedule_is_made_paused_resumed_and_deleted(page: ConsolePage, http: 
     assert http.get("/schedules/nightly").status_code == 404
 
 
-def test_a_part_is_replayed_to_a_fork_which_is_compared_and_promoted(page: ConsolePage, http: httpx.Client) -> None:
+def test_a_part_is_replayed_to_a_fork_which_is_compared_and_promoted(
+    page: ConsolePage, http: httpx.Client, tmp_path: Path
+) -> None:
     make(http, "bills")
     publish(http, "bills", *({"key": f"k{number % 2}", "value": str(number)} for number in range(6)))
     for _ in range(6):
@@ -160,11 +162,27 @@ def test_a_part_is_replayed_to_a_fork_which_is_compared_and_promoted(page: Conso
     publish(http, "bills", {"value": "new"})
     got = receive(http, "bills", "printers-two", "p1")
     http.post("/messages/ack", json={"receipt_handle": got["receipt_handle"]}).raise_for_status()
+    page.go("groups")
+    page.go("groups", "printers")
+    page.wait_for_text("printers-two", "[aria-label=Forks]")
+    page.check_looks("forks", tmp_path)
+    page.click("Compare", "[aria-label=Forks]")
+    page.click("Compare", "dialog")
+    page.wait_for_text("has settled", "dialog")
+    page.click("Close", "dialog")
+    page.wait("!document.querySelector('dialog')")
     told = do(page, "Compare", "Compare", "only printers-two has settled 6", The_other="printers-two")
     assert "goqueue group compare printers printers-two" in told
     assert "goqueue group promote printers printers-two" in do(page, "Promote", "Promote", Name_of="printers-two")
     assert http.post("/topics/bills/receive", json={"group": "printers"}).json()["messages"] == []
     assert http.get("/groups/printers-two").status_code == 404
+    page.wait("!document.querySelector('[aria-label=Forks]')?.innerText.includes('printers-two')")
+    assert [each["fork"] for each in http.get("/groups/printers/forks").json()["forks"]] == ["printers-next"]
+    page.click("Delete", "[aria-label=Forks]")
+    page.click("Delete", "dialog")
+    page.wait_for_text("It is gone", "dialog")
+    page.click("Close", "dialog")
+    assert http.get("/groups/printers/forks").json()["forks"] == []
 
 
 def test_chosen_dead_letters_go_back_and_a_slow_redrive_is_stopped(

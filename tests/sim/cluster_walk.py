@@ -251,6 +251,7 @@ async def replays(ask: Asked) -> None:
     await ask("seek", group="workers", topic="orders", to="earliest", dry_run=True)
     await ask("fork", group="workers", name="copy")
     await ask.sim.let_pass("1s")
+    await ask("list_forks", group="workers")
     await ask("compare", group="workers", other="copy")
     await ask("promote", group="workers", fork="copy")
     await ask("fork", group="workers", name="second")

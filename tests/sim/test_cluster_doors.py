@@ -208,6 +208,8 @@ def test_a_group_is_set_back_and_forked_from_anywhere() -> None:
         assert len(moved["partitions"]) == PARTITIONS
         assert len(await receive_all(nodes[0], "copy")) == 12
         assert not (await nodes[1]("compare", group="workers", other="copy"))["is_equal"]
+        told = await nodes[2]("list_forks", group="workers")
+        assert told["forks"] == [{"fork": "copy", "only_group": 12, "only_fork": 0}]
         assert (await nodes[1]("replay", group="workers", topic="orders", start="earliest"))["messages"] == 12
 
     run(scenario)

@@ -5,13 +5,15 @@ at most one part in `REST` of the node's time goes into readings, however many p
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
+from goqueue.broker.asking import Asking
 from goqueue.broker.broker import Broker
 from goqueue.machines.deliveries.commands import Measure
 from goqueue.model.errors import GoQueueError
 from goqueue.model.group_options import DELIVERY, PAUSED
+from goqueue.model.ledgers import LedgerKind
 from goqueue.model.topics import Topic
 from goqueue.records.redrives import GROUP as REDRIVE
 from goqueue.replica.replica import Replica
@@ -72,31 +74,41 @@ class Reading(NamedTuple):
     groups: dict[str, GroupFacts]
     changed: dict[tuple[str, str], int]
     """By kind and name: the reading in which it last changed. What is gone is in here, too."""
+    at_ms: int
+    told: dict[Hashable, bytes]
+    """What an API has made of it, for all who are told the same. It goes with the reading."""
 
 
 TOPIC, GROUP = "topic", "group"
+RESTS_ON = (LedgerKind.DELAYS, LedgerKind.DELIVERIES, LedgerKind.GROUPS)
 
 
-class Readings:
+class Readings(Asking):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._now_s: Callable[[], float] = broker.clock.monotonic_s
-        self._latest = Reading(0, 0, {}, {}, {})
+        self._latest = Reading(0, 0, {}, {}, {}, 0, {})
         self._next_s = 0.0
         self._walk: Iterator[None] | None = None
         self._took_s = 0.0
         self.taken = 0
         """Readings so far."""
+        self._sure = 0
+        """The last one of which all is durable."""
 
     async def latest(self) -> Reading:
-        """At most as old as a reading may get. Whoever waits for it takes part in the work, so that it is done also if
-        the first who asked goes away."""
+        """At most as old as a reading may get, and durable, which is asked once for all who are given it. Whoever waits
+        for it takes part in the work, so that it is done also if the first who asked goes away."""
         if self._walk is None and self._now_s() >= self._next_s:
             self._walk, self._took_s = self._take(), 0.0
         while self._walk is not None:
             self._step(self._walk)
             await asyncio.sleep(0)
-        return self._latest
+        found = self._latest
+        if self._sure < found.cursor:
+            await self.confirmed(self._broker.durable, RESTS_ON)
+            self._sure = max(self._sure, found.cursor)
+        return found
 
     def _step(self, walk: Iterator[None]) -> None:
         begun_s = self._now_s()
@@ -123,7 +135,8 @@ class Readings:
 
     def _keep(self, topics: dict[str, TopicRow], groups: dict[str, GroupFacts]) -> None:
         before = self._latest
-        cursor = max(before.cursor + 1, self._broker.clock.now_ms())
+        now_ms = self._broker.clock.now_ms()
+        cursor = max(before.cursor + 1, now_ms)
         changed = before.changed
         for kind, was, now in ((TOPIC, before.topics, topics), (GROUP, before.groups, groups)):
             for name in now:  # a row that is equal has not changed
@@ -135,7 +148,7 @@ class Readings:
         if len(changed) > len(topics) + len(groups) + GONE_MAX:
             changed = {key: at for key, at in changed.items() if key[1] in (topics if key[0] is TOPIC else groups)}
             first = cursor
-        self._latest = Reading(cursor, first, topics, groups, changed)
+        self._latest = Reading(cursor, first, topics, groups, changed, now_ms, {})
         self.taken += 1
 
     # -- what there is

@@ -115,6 +115,10 @@ class QueueAdmin(AdminPart):
         """A copy of what a group has settled, under another name, that goes its own way."""
         await self.call(on.replays.FORK, group=group, name=name)
 
+    async def forks(self, group: str) -> list[replays.ForkSummary]:
+        """Of a group, and by how much each differs from it."""
+        return [each async for page in self._pages(on.replays.LIST_FORKS, group=group) for each in page.forks]
+
     async def compare(self, group: str, other: str) -> replays.Comparison:
         return await self.call(on.replays.COMPARE, group=group, other=other)
 

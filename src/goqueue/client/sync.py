@@ -193,6 +193,7 @@ class Admin(Face[AsyncAdmin]):
     seek = waits(AsyncAdmin.seek)
     replay = waits(AsyncAdmin.replay)
     fork = waits(AsyncAdmin.fork)
+    forks = waits(AsyncAdmin.forks)
     compare = waits(AsyncAdmin.compare)
     promote = waits(AsyncAdmin.promote)
     drop_fork = waits(AsyncAdmin.drop_fork)

@@ -2,7 +2,7 @@
 are Kafka's, and hold for every API.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Protocol
@@ -125,9 +125,15 @@ class Rights(Protocol):
 
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool: ...
 
+    def alike(self, kind: Kind, operation: Operation) -> Hashable:
+        """Whoever has the same is allowed this with the same names. True: with all of them."""
+
 
 class AllRights:
     are_all = True
+
+    def alike(self, kind: Kind, operation: Operation) -> Hashable:  # noqa: ARG002  whatever it is
+        return True
 
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool:  # noqa: ARG002  whatever it is
         return True
@@ -135,6 +141,9 @@ class AllRights:
 
 class NoRights:
     are_all = False
+
+    def alike(self, kind: Kind, operation: Operation) -> Hashable:  # noqa: ARG002  whatever it is
+        return False
 
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool:  # noqa: ARG002  whatever it is
         return False

@@ -2,7 +2,7 @@
 wins; what no rule allows is forbidden.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from goqueue.model.access import (
     ANY_HOST,
@@ -96,6 +96,11 @@ class _Names:
     def has(self, name: str) -> bool:
         return self.every or name in self.literals or name.startswith(self.prefixes)
 
+    @property
+    def told(self) -> Hashable:
+        """Those of two are equal only if they have the same names."""
+        return self.every or (frozenset(self.literals), frozenset(self.prefixes))
+
 
 class Grants:
     """The rights of one principal at one address."""
@@ -132,6 +137,12 @@ class Grants:
                 self._asked.clear()
             found = self._asked[asked] = self._look_up(kind, operation, name)
         return found
+
+    def alike(self, kind: Kind, operation: Operation) -> Hashable:
+        asked = [(kind, operation), (Kind.CLUSTER, _CREATE)] if operation is _CREATE else [(kind, operation)]
+        tables = [table.get(each) for each in asked for table in (self._allowed, self._denied)]
+        told = tuple(False if names is None else names.told for names in tables)
+        return True if told == (True, False) else told
 
     def _look_up(self, kind: Kind, operation: Operation, name: str) -> bool:
         if kind is Kind.CLUSTER:

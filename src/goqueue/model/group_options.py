@@ -32,6 +32,13 @@ MEMBER_TIMES_MS: Mapping[str, tuple[int, int]] = {
 }
 """Of members that send heartbeats: least and most. Those of consumer groups are for Kafka's own members (KIP-848)."""
 ALL_OPTIONS = (START, ISOLATION, *MEMBER_TIMES_MS, *SHARED_WITH_TOPICS)
+FORK_OF = "fork.of"
+"""Kept beside the options of a fork: the group that it was forked from. It is no option, and nobody sets it."""
+
+
+def without_origin(kept: Mapping[str, str]) -> dict[str, str]:
+    """The options among what is kept of a group."""
+    return {name: text for name, text in kept.items() if name != FORK_OF}
 
 
 def check_group_options(changes: Mapping[str, str | None]) -> None:

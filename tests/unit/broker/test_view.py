@@ -37,6 +37,9 @@ class Only:
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool:
         return name.startswith(self._prefix) and operation in self._operations
 
+    def alike(self, kind: Kind, operation: Operation) -> object:
+        return object()
+
 
 def made(rights: Rights | None, needs: Any) -> tuple[TestBroker, View]:
     broker = TestBroker()

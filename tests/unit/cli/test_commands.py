@@ -23,7 +23,7 @@ from goqueue.cli.table import ASKS, Command
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 GOQUEUE = Path(sys.executable).with_name("goqueue")
 WANTED = """serve, topic list|create|describe|alter|trim|purge|pause|resume|compact|delete, produce, consume,
-group list|describe|delete|offsets|settle|reset-offsets|pause|resume|fork|compare|promote,
+group list|describe|delete|offsets|settle|reset-offsets|pause|resume|fork|forks|compare|promote,
 dlq list|show|redrive|stop|discard|purge,
 delay list|cancel|reschedule, schedule list|set|run|pause|resume|delete, replay, trace list|get|search|stats, why, top,
 schema list|register|get|check|delete|config,

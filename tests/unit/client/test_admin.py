@@ -91,6 +91,8 @@ async def test_reading_again() -> None:
         assert (await admin.replay("workers", "orders", 1, fork_as="trial")).messages == 1
         assert [each.value for each in await b.receive("orders", "trial")] == [b"b"]
         assert not (await admin.compare("workers", "trial")).is_equal
+        (fork,) = await admin.forks("workers")
+        assert (fork.fork, fork.only_group, fork.only_fork) == ("trial", 1, 0)
         await admin.drop_fork("workers", "trial")
         await admin.fork("workers", "second")
         await admin.promote("workers", "second")

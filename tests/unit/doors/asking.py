@@ -61,6 +61,9 @@ class Recording:
         self.asked.add((kind, operation, name))
         return True
 
+    def alike(self, kind: Kind, operation: Operation) -> object:
+        return object()
+
 
 class Furnished(Protocol):
     """A node that has something to tell, and an API of it."""

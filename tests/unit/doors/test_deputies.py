@@ -153,6 +153,26 @@ async def test_a_fork_needs_to_read_every_topic_of_its_group() -> None:
 
 
 @in_loop
+async def test_only_those_forks_are_told_that_may_be_described() -> None:
+    async with broker() as b:
+        for name in (MINE, THEIRS):
+            await b.create_topic(name)
+            await b.publish(name, b"x")
+            await b.receive(name, group="g")
+        for fork in ("f-1", "f-2", "secret"):
+            await b.fork("g", fork)
+        for name in (MINE, THEIRS):
+            for fork in ("f-1", "f-2"):
+                (message,) = await b.receive(name, group=fork)
+                await message.ack()
+        granted = (TOPIC, DESCRIBE, MINE), (GROUP, DESCRIBE, "f-1")
+        assert (await ask(b, rights(*granted), "GET", "/groups/g/forks")).status == 403
+        told = await ask(b, rights(*granted, (GROUP, DESCRIBE, "g")), "GET", "/groups/g/forks")
+        assert told.status == 200
+        assert json.loads(told.body)["forks"] == [{"fork": "f-1", "only_group": 0, "only_fork": 1}]
+
+
+@in_loop
 async def test_of_a_group_only_those_topics_are_told_that_may_be_described() -> None:
     async with broker() as b:
         for name in (MINE, THEIRS):

@@ -69,6 +69,9 @@ class OnlyOrders:
     def allows(self, kind: Kind, operation: Operation, name: str) -> bool:
         return name == TOPIC
 
+    def alike(self, kind: Kind, operation: Operation) -> object:
+        return object()
+
 
 def test_a_produce_to_two_topics_is_refused_for_the_forbidden_one_alone() -> None:
     house = House()

@@ -118,7 +118,7 @@ LOOKS = tuple(
             "/groups/{group}-stream/offsets",
             "/groups/{group}/options",
         ),
-        *("/groups/{group}/compare?with=copy", "/subjects", "/subjects/{subject}/versions"),
+        *("/groups/{group}/compare?with=copy", "/groups/{group}/forks", "/subjects", "/subjects/{subject}/versions"),
         *("/subjects/{subject}/versions/latest", "/config/{subject}", "/admin/users"),
         *("/schedules", "/schedules/often", "/leases", "/topics/{topic}/partitions/0/messages/0/why"),
         *("/traces", "/traces/search?topic={topic}&spans=true", "/topics/{topic}/why?key=a"),

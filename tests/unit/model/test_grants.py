@@ -145,3 +145,24 @@ def test_compiled_rules_say_what_the_rules_say(rules: list[Rule], kind: Kind, op
     for name in ("a", "ab", "abc", "b", "ba", "c"):
         assert grants.allows(kind, operation, name) == naive(rules, kind, operation, name)
         assert grants.allows(kind, operation, name) == naive(rules, kind, operation, name), "the same when asked again"
+
+
+@given(st.lists(RULES, max_size=3), st.lists(RULES, max_size=3), st.sampled_from(ASKABLE))
+def test_who_is_alike_is_allowed_the_same_names(some: list[Rule], others: list[Rule], operation: Operation) -> None:
+    one, other = (Grants(ALICE, "10.0.0.1", (), rules) for rules in (some, others))
+    names = ["a", "ab", "abc", "abcd", "b", "ba", "c", EVERY_NAME]
+    for kind in (Kind.TOPIC, Kind.GROUP):
+        told = one.alike(kind, operation)
+        if told == other.alike(kind, operation):
+            for name in names:
+                assert one.allows(kind, operation, name) == other.allows(kind, operation, name)
+        if told is True:
+            assert all(one.allows(kind, operation, name) for name in names)
+
+
+def test_whoever_may_see_everything_is_alike() -> None:
+    roles = [Grants(ALICE, "", (role,), ()).alike(Kind.TOPIC, Operation.DESCRIBE) for role in ("admin", "viewer")]
+    assert roles == [True, True]
+    part, same = (Grants(who, "", ("consumer:a-*",), ()).alike(Kind.TOPIC, Operation.DESCRIBE) for who in ("a", "b"))
+    assert part == same
+    assert part is not True

@@ -26,7 +26,7 @@ from goqueue.machines.machine import Command
 from goqueue.machines.name_table import NameTable
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
-from goqueue.model.group_options import check_group_options
+from goqueue.model.group_options import FORK_OF, check_group_options, without_origin
 from goqueue.model.ids import check_group_id
 from goqueue.model.ranges import Range
 from goqueue.model.refusal import Refused
@@ -106,6 +106,19 @@ class QueueGroups:
 
     def options(self, group_id: str) -> Mapping[str, str]:
         """What was set for this group and goes before the options of its topics."""
+        kept = self._store.group_options.get(group_id, {})
+        return without_origin(kept) if FORK_OF in kept else kept
+
+    def forks(self, group_id: str) -> list[str]:
+        """Groups that were forked from this one and have places here, sorted."""
+        of_groups = self._store.group_options.items()
+        return sorted(name for name, kept in of_groups if kept.get(FORK_OF) == group_id and self.has_group(name))
+
+    def origin(self, group_id: str) -> str | None:
+        """The group that this one was forked from."""
+        return self._kept(group_id).get(FORK_OF)
+
+    def _kept(self, group_id: str) -> Mapping[str, str]:
         return self._store.group_options.get(group_id, {})
 
     def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply[Code]) -> None:
@@ -282,13 +295,13 @@ class QueueGroups:
     def drop_here(self, group_id: str, topics: Sequence[str] | None, on_reply: OnReply[Code]) -> None:
         """As `drop`, in places that this node leads."""
         coordinators = self.companions.of_group(group_id)
-        if not coordinators and not self.options(group_id):
+        if not coordinators and not self._kept(group_id):
             on_reply(Code.GROUP_ID_NOT_FOUND)
             return
         command = DropGroup(group_id, None if topics is None else tuple(topics))
 
         def dropped(error: GoQueueError | None) -> None:
-            if error is not None or topics is not None or not self.options(group_id):
+            if error is not None or topics is not None or not self._kept(group_id):
                 on_reply(error or Code.NONE)
             else:
                 self._set_options(SetGroupOptions(group_id, {}, replace_all=True), on_reply)
@@ -296,9 +309,16 @@ class QueueGroups:
         ask_all([(each, command) for each in coordinators], dropped)
 
     def restore(
-        self, group_id: str, state: GroupState, find_topic: Callable[[str], Topic], on_reply: OnReply[Code]
+        self,
+        group_id: str,
+        state: GroupState,
+        find_topic: Callable[[str], Topic],
+        on_reply: OnReply[Code],
+        *,
+        origin: str | None,
     ) -> None:
-        """Let a group be what `state` says, instead of what it was: place by place, and then its options."""
+        """Let a group be what `state` says, instead of what it was: place by place, and then its options. `origin`: the
+        group that it is a fork of."""
         by_spot: dict[Spot, list[Any]] = {spot: [] for spot in self.companions.spots(group_id)}
         for each in state.places:
             by_spot.setdefault((each.topic, each.partition), []).append(each)
@@ -318,7 +338,8 @@ class QueueGroups:
             if error is not None:
                 on_reply(error)
             else:
-                self._set_options(SetGroupOptions(group_id, state.options, replace_all=True), on_reply)
+                kept = {**state.options, FORK_OF: origin}
+                self._set_options(SetGroupOptions(group_id, kept, replace_all=True), on_reply)
 
         ask_all(wanted, restored)
 

@@ -270,7 +270,11 @@ class Replays:
         if self._queues.places(fork_id) or self._queues.is_stream(fork_id):
             on_done(Refused(Code.NON_EMPTY_GROUP, f"there is a group {fork_id!r} already"))
             return
-        self._copy(group_id, fork_id, on_done)
+        self._copy(group_id, fork_id, on_done, origin=group_id)
+
+    def forks(self, group_id: str) -> list[str]:
+        """Groups that were forked from this one and read here, sorted."""
+        return self._queues.forks(group_id)
 
     def promote(self, fork_id: str, group_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
         """The group takes over what its fork has settled; the fork is dropped."""
@@ -284,9 +288,11 @@ class Replays:
             else:
                 self._queues.drop(fork_id, None, lambda reply: on_done(_error(reply)))
 
-        self._copy(fork_id, group_id, copied)
+        self._copy(fork_id, group_id, copied, origin=self._queues.origin(group_id))
 
-    def _copy(self, source_id: str, target_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
+    def _copy(
+        self, source_id: str, target_id: str, on_done: Callable[[GoQueueError | None], None], *, origin: str | None
+    ) -> None:
         if not self._queues.places(source_id):
             on_done(Refused(Code.GROUP_ID_NOT_FOUND, f"there is no queue group {source_id!r}"))
             return
@@ -294,7 +300,7 @@ class Replays:
             on_done(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{target_id!r} is a consumer group"))
             return
         state = self._queues.state_of(source_id)
-        self._queues.restore(target_id, state, self._topic, lambda reply: on_done(_error(reply)))
+        self._queues.restore(target_id, state, self._topic, lambda reply: on_done(_error(reply)), origin=origin)
 
     def compare(self, first_id: str, second_id: str) -> list[Difference]:
         """Partition by partition, what only one of two groups has settled. Only places that differ."""

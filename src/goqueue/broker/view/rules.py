@@ -127,7 +127,10 @@ RULES: Mapping[str, Rules] = {
     "reliabilities": Rules(whole={"summing": CLUSTER}),
     "moves": Rules(tenants=frozenset({"cancel", "count_elsewhere", "of", "start"})),
     "replays": Rules(
-        tenants=frozenset({"compare", "fork", "look", "places", "promote", "replay", "resolve", "seek", "seek_stream"})
+        tenants=frozenset(
+            {"compare", "fork", "forks", "look", "places", "promote", "replay", "resolve", "seek", "seek_stream"}
+        ),
+        lists={"forks": names_of(GROUP)},
     ),
     "schemas": Rules(
         tenants=frozenset(

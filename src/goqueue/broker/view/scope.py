@@ -1,6 +1,6 @@
 """What one operation of one client may touch: each name that it passes to the broker is mapped, checked and charged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from goqueue.model.access import (
@@ -104,6 +104,22 @@ class Scope:
         if not tenancy.is_all:
             return tenancy.owns(name) and self.rights.allows(kind, asked, tenancy.plain(name))
         return self.rights.allows(kind, asked, name)
+
+    @property
+    def alike(self) -> Hashable:
+        """Whoever has the same is shown the same names."""
+        told = [(kind, self.rights.alike(kind, asked[0])) for kind, asked in self.permission.needs.items()]
+        return self.tenancy.tenant, self.tenancy.others, *told
+
+    def check_active(self) -> None:
+        """Raises where nobody of the tenant may do anything now: lists would be empty, and nobody would know why."""
+        if isinstance(self.rights, SuspendedRights):
+            raise self._refusal(Kind.TOPIC, None, EVERY_NAME)
+
+    def shows_total(self, kind: Kind) -> bool:
+        """Whether what is told of all names of a kind together, of all tenants, may be told here."""
+        asked = self.permission.operation(kind)
+        return asked is not None and self.tenancy.is_default and self.rights.allows(kind, asked, EVERY_NAME)
 
     def is_open_to(self, kind: Kind, operation: Operation | None = None) -> bool:
         """Every name of this kind would be admitted as it is: whoever finds that out first need not ask again."""

@@ -2,7 +2,7 @@
 
 import base64
 import hmac
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -105,6 +105,22 @@ class View(Broker):
         """A name that is kept, as this client knows it. None: it may not see it."""
         scope: Scope = self._scope
         return scope.tenancy.plain(name) if scope.shows(kind, name) else None
+
+    @property
+    def alike(self) -> Hashable:
+        """Whoever has the same is shown the same by this operation."""
+        scope: Scope = self._scope
+        return scope.alike
+
+    def check_active(self) -> None:
+        """Raises if the tenant is suspended."""
+        scope: Scope = self._scope
+        scope.check_active()
+
+    def sees_total(self, kind: Kind) -> bool:
+        """Whether this client may be told of all names of a kind together. Nobody asked for it: it is not noted."""
+        scope: Scope = self._scope
+        return scope.shows_total(kind)
 
     def kept(self, name: str) -> str:
         """A name as it is kept: for whoever looks for its home."""

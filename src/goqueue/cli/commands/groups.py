@@ -93,6 +93,23 @@ GROUP_COMMANDS = (
         asks=Asks("replays.FORK", says="{fork} is a fork of {group}"),
     ),
     Command(
+        "group forks",
+        "show the forks of a queue group, and by how much each differs from it",
+        ASKS,
+        (_GROUP,),
+        examples=("goqueue group forks packers",),
+        asks=Asks(
+            "replays.LIST_FORKS",
+            rows="forks",
+            columns=(
+                Shown("FORK", "fork"),
+                Shown("ONLY SETTLED BY THE GROUP", "only_group"),
+                Shown("ONLY SETTLED BY THE FORK", "only_fork"),
+            ),
+            nothing="it has no forks",
+        ),
+    ),
+    Command(
         "group compare",
         "show what only one of two queue groups has settled",
         ASKS,

@@ -19,7 +19,7 @@ from goqueue.doors.http.call import Call
 from goqueue.doors.http.errors import NOT_FOUND, UNAVAILABLE, HttpError, status_and_code
 from goqueue.doors.http.merging import MERGES
 from goqueue.doors.http.merging_pages import BY_NUMBER, all_up_to
-from goqueue.doors.http.operation import WithStatus
+from goqueue.doors.http.operation import Text, WithStatus
 from goqueue.model.errors import GoQueueError
 from goqueue.ports.forwarding import Forwarding, NotHere
 from goqueue.records.partitioners import Partitioner, partition_for
@@ -163,6 +163,8 @@ class Spreading(Asking):
             return Part(status_and_code(error)[0], None, error.kept())
         if isinstance(reply, WithStatus):
             return Part(reply.status, msgspec.to_builtins(reply.body), None)
+        if isinstance(reply, Text):
+            return Part(self._operation.status, msgspec.json.decode(reply.content), None)
         return Part(self._operation.status, msgspec.to_builtins(reply), None)
 
     async def _up_to(

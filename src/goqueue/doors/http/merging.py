@@ -146,6 +146,17 @@ def _comparison(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
     return {**merged, "is_equal": not merged["differences"]}
 
 
+def _forks(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
+    """Each node tells of the partitions that it leads."""
+
+    def both(one: Reply, other: Reply) -> Reply:
+        return {**one, **{name: one[name] + other[name] for name in ("only_group", "only_fork")}}
+
+    forks = _best((one for each in replies for one in each["forks"]), ("fork",), both)
+    shown, following = pages.one_page(forks, pages.by_name("fork"), [each["next"] for each in replies], query["limit"])
+    return {**replies[0], "forks": shown, "next": following}
+
+
 def _replayed(replies: Sequence[Reply], query: Mapping[str, Any]) -> Reply:
     merged = _joined("partitions", "partition")(replies, query)
     return {**merged, "messages": sum(each["messages"] for each in replies)}
@@ -299,6 +310,7 @@ MERGES: Mapping[str, Merge] = {
     "priority_stats": _summed,
     "replay": _replayed,
     "fork": _any_said,
+    "list_forks": _forks,
     "compare": _comparison,
     "promote": _any_said,
     "drop_fork": _any_said,

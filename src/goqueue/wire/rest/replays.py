@@ -92,6 +92,23 @@ class ForkReply(Reply):
     fork: str
 
 
+class ForksQuery(Query):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Forks of one page")] = 1000
+    cursor: Annotated[str, Meta(description="`next` of the page before: the last name on it")] | None = None
+
+
+class ForkSummary(Reply):
+    fork: str
+    only_group: Annotated[int, Meta(ge=0, description="Offsets that the group has settled and the fork has not")]
+    only_fork: Annotated[int, Meta(ge=0, description="Offsets that the fork has settled and the group has not")]
+
+
+class Forks(Reply):
+    group: str
+    forks: Annotated[list[ForkSummary], Meta(description="By name")]
+    next: Annotated[str | None, Meta(description="`cursor` of the next page; null: this was the last")]
+
+
 class CompareQuery(Query):
     other: GroupId = field(name="with")
 

@@ -54,6 +54,8 @@ TOPICS_AND_NODE = {
 }
 """What is read from topics, users, keys, rules and quotas, whose changes are seen when they are durable, from logs
 below the high watermark, or from the process itself."""
+READINGS = {"/console/reading"}
+"""These wait themselves, once for all who are given the same reading."""
 
 
 def asked(client: Client, method: str, path: str, json: Any = None) -> "asyncio.Task[httpx.Response]":
@@ -120,7 +122,7 @@ CHANGES = {
     ),
     "a queue group": (
         ("POST", "/topics/orders/receive", {"group": "workers"}),
-        ("/groups", "/groups/workers", "/groups/workers/lag"),
+        ("/groups", "/groups/workers", "/groups/workers/lag", "/console/reading"),
     ),
     "a transactional producer": (
         ("POST", "/producers/init", {"transactional_id": "pay"}),
@@ -193,5 +195,5 @@ def test_a_state_that_could_not_be_stored_is_not_told_of() -> None:
 
 def test_every_question_says_what_its_answer_is_read_from() -> None:
     asked = [each for each in ROUTES if each.operation.method == "GET" and not each.operation.waits]
-    assert {each.operation.path for each in asked if not each.rests_on} == TOPICS_AND_NODE
+    assert {each.operation.path for each in asked if not each.rests_on} == TOPICS_AND_NODE | READINGS
     assert {each.rests_on for each in ROUTES if each.operation.tag == "Schemas"} == {(LedgerKind.SCHEMAS,)}

@@ -90,6 +90,58 @@ async def test_a_fork_goes_its_own_way_and_is_dropped(client: Client) -> None:
 
 
 @served
+async def test_forks_of_a_group_are_listed_with_what_differs(client: Client) -> None:
+    async def forks(group: str = "packers", **query: Any) -> list[tuple[str, int, int]]:
+        found = (await client.get(f"/groups/{group}/forks", **query))["forks"]
+        return [(each["fork"], each["only_group"], each["only_fork"]) for each in found]
+
+    await with_settled(client, *"abcd", partitions=2)
+    assert await forks() == []
+    await client.post("/groups/packers/fork", name="try", status=201)
+    wanted: dict[str, Any] = {"topic": "orders", "from": "earliest", "fork_as": "again"}
+    await client.post("/groups/packers/replay", **wanted)
+    assert await forks() == [("again", 4, 0), ("try", 0, 0)]
+    (first,) = await client.b.receive("orders", group="again", max_messages=1)
+    await first.ack()
+    await client.b.publish("orders", b"e", partition=0)
+    assert await ack_all(client, "try") == ["e"]
+    assert await forks() == [("again", 3, 0), ("try", 0, 1)]
+    page = await client.get("/groups/packers/forks", limit=1)
+    assert ([each["fork"] for each in page["forks"]], page["next"]) == (["again"], "again")
+    assert await forks(cursor="again") == [("try", 0, 1)]
+    assert (await client.get("/groups/packers/forks", cursor="again"))["next"] is None
+    await client.post("/groups/try/fork", name="try-2", status=201)
+    assert await forks("try") == [("try-2", 0, 0)], "a fork of a fork is the fork's"
+    await client.b.restart()
+    await client.restart()
+    assert [each for each, *_ in await forks()] == ["again", "try"]
+    await client.post("/groups/try/promote", fork="try-2")
+    await client.delete("/groups/packers/fork/again")
+    assert (await forks("try"), await forks()) == ([], [("try", 0, 1)]), "who takes over from its fork stays a fork"
+    await client.post("/groups/packers/promote", fork="try")
+    assert await forks() == []
+    await client.get("/groups/nobody/forks", status=404)
+    await client.get("/groups/packers/forks", limit=0, status=400)
+
+
+@served
+async def test_where_a_fork_comes_from_is_no_option(client: Client) -> None:
+    await with_settled(client, "a")
+    await client.ask("PATCH", "/groups/packers/options", json={"options": {"lease.ms": "5000"}})
+    await client.post("/groups/packers/fork", name="try", status=201)
+    assert (await client.get("/groups/try/options"))["options"] == {"lease.ms": "5000"}
+    await client.ask("PATCH", "/groups/try/options", json={"options": {"lease.ms": None}})
+    assert (await client.get("/groups/try/options"))["options"] == {}
+    for value in ("packers", None):
+        await client.ask("PATCH", "/groups/try/options", json={"options": {"fork.of": value}}, status=400)
+    assert len((await client.get("/groups/packers/forks"))["forks"]) == 1
+    await client.delete("/groups/try")
+    assert (await client.get("/groups/packers/forks"))["forks"] == []
+    await client.b.receive("orders", group="try")
+    assert (await client.get("/groups/packers/forks"))["forks"] == [], "another group of this name is no fork"
+
+
+@served
 async def test_a_queue_group_is_sent_elsewhere(client: Client) -> None:
     await with_settled(client, *"abcd", partitions=2)
     tried = await client.post("/groups/packers/seek", topic="orders", to="earliest", dry_run=True)

@@ -1,26 +1,26 @@
 /** What can be changed here. Each action shows the request that it sends, as curl and as a command, before it is sent. */
 import { button, el, hash, plural, say } from "./dom.js";
-import { ask, command, curl, path } from "./api.js";
+import { ask, command, curl, patch, path, post, remove } from "./api.js";
 import { MORE } from "./actions_more.js";
 
 /** A field: its name, its label, and what it begins with; `text`: of several lines; `?`: it may be left empty. */
 const ACTIONS = {
   "create-topic": { title: "New topic", fields: [["name", "Name"], ["partitions", "Partitions?", "3"]], go: "Make it",
-    request: (given) => ({ method: "POST", at: "/topics", body: { name: given.name, num_partitions: Number(given.partitions) || 0 } }),
-    cli: (given) => ["topic", "create", given.name, "-p", given.partitions || 3], done: (told) => [told.name + " is there.", ["topics", told.name]] },
+    request: (given) => post("/topics", { name: given.name, num_partitions: whole(given.partitions) }),
+    cli: (given) => ["topic", "create", given.name, ...(given.partitions ? ["-p", given.partitions] : [])], done: (told) => [told.name + " is there.", ["topics", told.name]] },
   publish: { title: "Publish a message", go: "Publish", fields: [["key", "Key?"], ["value", "Value", "text"], ["headers", "Headers, a line each: name: value?", "text"],
     ["priority", "Priority?", "normal"], ["delay", "Delay? (30s, 2 h)"], ["ttl", "Time to live?"]],
   begin: ({ message }) => message && { key: message.key || "", value: message.value || "", priority: message.priority,
     headers: Object.entries(message.headers || {}).map(([name, value]) => name + ": " + (value ?? "")).join("\n") },
-  request: (given) => ({ method: "POST", at: path`/topics/${given.topic}/messages`, body: { messages: [wish(given)] } }),
+  request: (given) => post(path`/topics/${given.topic}/messages`, { messages: [wish(given)] }),
   cli: (given) => ["produce", given.topic, "-m", given.value, ...["key", "priority", "delay", "ttl"].flatMap((each) => (given[each] ? ["--" + each, given[each]] : []))],
   done: (told, given) => { const [one] = told.results; return one.error ? [one.error] : ["It is " + given.topic + "/" + one.partition + "/" + one.offset + ".", ["topics", given.topic, one.partition, one.offset]]; } },
   options: { title: "Set an option", go: "Set", fields: [["name", "Option, such as lease.ms"], ["value", "Value; empty: back to the default?"]],
-    request: (given) => ({ method: "PATCH", at: path`/topics/${given.topic}`, body: { options: { [given.name]: given.value || null } } }),
+    request: (given) => patch(path`/topics/${given.topic}`, { options: { [given.name]: given.value || null } }),
     cli: (given) => ["topic", "alter", given.topic, ...(given.value ? ["--set", given.name + "=" + given.value] : ["--unset", given.name])] },
   "delete-topic": { title: "Delete the topic and all that is in it", danger: true, go: "Delete", fields: [["again", "Its name once more"]],
     check: (given) => given.again === given.topic || "That is not its name.",
-    request: (given) => ({ method: "DELETE", at: path`/topics/${given.topic}` }), cli: (given) => ["topic", "delete", given.topic, "--force"],
+    request: (given) => remove(path`/topics/${given.topic}`), cli: (given) => ["topic", "delete", given.topic, "--force"],
     done: () => ["It is gone.", ["topics"]] },
   release: { title: "Release the lease", go: "Release", fields: [], ...place("release"), words: (given) => "Whoever holds " + spot(given) +
     " in " + given.group + " loses it, and it goes to the next consumer at once. That counts as an attempt." },
@@ -28,25 +28,25 @@ const ACTIONS = {
     " is done, as far as " + given.group + " is concerned: it will not be delivered to it any more." },
   redrive: { title: "Send dead letters back to work", go: "Redrive", fields: [["reason", "Only those that died so? (attempts, rejected, expired)"],
     ["contains", "Only those whose value holds?"], ["rate", "At most so many a second?"]],
-  request: (given) => ({ method: "POST", at: path`/topics/${given.topic}/dlq/redrive`, body: { filter: picked(given, "reason", "contains"),
-    ...(given.places && { places: given.places }), rate: Number(given.rate) || 0 } }),
+  request: (given) => post(path`/topics/${given.topic}/dlq/redrive`, { filter: picked(given, "reason", "contains"),
+    ...(given.places && { places: given.places }), rate: whole(given.rate) }),
   cli: (given) => ["dlq", "redrive", given.topic, ...(given.places || []).flatMap((each) => ["--place", each]), ...["reason", "contains", "rate"].flatMap((each) => (given[each] ? ["--" + each, given[each]] : []))],
   words: (given) => (given.places ? plural(given.places.length, "chosen dead letter") : "All that match") + " go back to where they came from.",
   dry: (told) => [plural(told.redriven, "message") + " would go back; " + told.filtered_out + " do not match, " + told.looping + " came back too often."],
   done: (told) => [told.state + ": " + plural(told.redriven, "message") + " sent back, " + told.failed + " failed" + (told.looping ? ", " + told.looping + " left, which came back too often" : "") + ". " + told.errors.join("; ")] },
   discard: { title: "Discard the dead letter", danger: true, go: "Discard", fields: [], words: (given) => "It is not listed and not redriven any more.",
-    request: (given) => ({ method: "DELETE", at: path`/topics/${given.topic}/dlq/${given.partition}/${given.offset}` }), cli: (given) => ["dlq", "discard", given.topic, given.partition + "/" + given.offset] },
+    request: (given) => remove(path`/topics/${given.topic}/dlq/${given.partition}/${given.offset}`), cli: (given) => ["dlq", "discard", given.topic, given.partition + "/" + given.offset] },
   cancel: { title: "Cancel the message", danger: true, go: "Never publish it", fields: [], words: (given) => spot(given) + " will never be published.",
-    request: (given) => ({ method: "DELETE", at: path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}` }),
+    request: (given) => remove(path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}`),
     cli: (given) => ["delay", "cancel", given.topic, given.partition + "/" + given.offset] },
   move: { title: "Let it come at another time", go: "Move", fields: [["delay", "So long from now", "1s"]],
-    request: (given) => ({ method: "PATCH", at: path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}`, body: { delay: given.delay } }),
+    request: (given) => patch(path`/topics/${given.topic}/delayed/${given.partition}/${given.offset}`, { delay: given.delay }),
     cli: (given) => ["delay", "reschedule", given.topic, given.partition + "/" + given.offset, "--delay", given.delay], done: (told) => ["It comes at " + told.deliver_at + "."] },
   run: { title: "Run the schedule now", go: "Run", fields: [], words: (given) => given.name + " publishes its message once, now. Its times stay as they are.",
-    request: (given) => ({ method: "POST", at: path`/schedules/${given.name}/run` }), cli: (given) => ["schedule", "run", given.name],
+    request: (given) => post(path`/schedules/${given.name}/run`), cli: (given) => ["schedule", "run", given.name],
     done: (told) => ["It is " + spot(told) + ".", ["topics", told.topic, told.partition, told.offset]] },
   seek: { title: "Let the group go on from elsewhere", go: "Seek", fields: [["topic", "Topic"], ["to", "To: earliest, latest, an offset, or a time (-1h)", "-1h"]],
-    request: (given) => ({ method: "POST", at: path`/groups/${given.group}/seek`, body: { topic: given.topic, to: /^\d+$/.test(given.to) ? Number(given.to) : given.to } }),
+    request: (given) => post(path`/groups/${given.group}/seek`, { topic: given.topic, to: /^\d+$/.test(given.to) ? Number(given.to) : given.to }),
     cli: (given) => ["group", "reset-offsets", given.group, "--topic", given.topic, ...(/^\d+$/.test(given.to) ? ["--to-offset", given.to]
       : ["earliest", "latest"].includes(given.to) ? ["--to-" + given.to] : ["--to-time", given.to])],
     begin: ({ topics }) => ({ topic: topics?.[0] || "" }), dry: (told) => [moved(told, "would be")], done: (told) => [moved(told, "are")] },
@@ -57,7 +57,7 @@ export function spot(given) { return given.topic + "/" + given.partition + "/" +
 export function picked(given, ...names) { return Object.fromEntries(names.filter((each) => given[each]).map((each) => [each, given[each]])); }
 
 export function place(action) {
-  return { request: (given) => ({ method: "POST", at: path`/groups/${given.group}/settle`, body: { topic: given.topic, partition: given.partition, offset: given.offset, action } }),
+  return { request: (given) => post(path`/groups/${given.group}/settle`, { topic: given.topic, partition: given.partition, offset: given.offset, action }),
     cli: (given) => ["group", "settle", given.group, given.topic, given.partition + "/" + given.offset, action] };
 }
 
@@ -67,13 +67,20 @@ function moved(told, are) {
   return plural(again, "message") + " " + are + " delivered again, and " + plural(left, "message") + " left out.";
 }
 
+/** What is no number is sent as it is, so that it is refused. */
+export function whole(text) { return text === "" ? 0 : /^\d+$/.test(text) ? Number(text) : text; }
+
+/** What was no text, and so was not shown, stays as it was unless something is written in its place. */
 function wish(given) {
+  const was = given.message || {}, binary = was.headers_base64 || {};
   const headers = Object.fromEntries(given.headers.split("\n").filter(Boolean).map((line) => {
-    const [name, ...rest] = line.split(":");
-    return [name.trim(), rest.join(":").trim()];
+    const [name, ...rest] = line.split(":"), text = rest.join(":").trim();
+    return [name.trim(), text || (was.headers?.[name.trim()] === null ? null : "")];
   }));
-  return Object.fromEntries(Object.entries({ value: given.value, key: given.key, priority: given.priority, delay: given.delay, ttl: given.ttl,
-    headers: Object.keys(headers).length ? headers : "" }).filter(([name, value]) => value !== "" || name === "value"));
+  const kept = Object.entries(binary).filter(([name]) => headers[name] === null);
+  return { value: given.value || (was.value === null ? null : ""), ...picked(given, "key", "priority", "delay", "ttl"),
+    ...(given.value ? {} : picked(was, "value_base64")), ...(given.key ? {} : picked(was, "key_base64")),
+    ...(Object.keys(headers).length && { headers }), ...(kept.length && { headers_base64: Object.fromEntries(kept) }) };
 }
 
 function input([, label, first = ""]) {
@@ -89,19 +96,21 @@ export function act(name, known = {}, then) {
   const sent = el("pre", { className: "sent" }), result = el("div", { role: "status" }), wrong = el("p", { className: "wrong", role: "alert" });
   const values = () => ({ ...known, ...Object.fromEntries([...controls].map(([field, each]) => [field, each.value])) });
   const show = () => { const given = values(); say(sent, curl(action.request(given)) + "\n\n" + command(...action.cli(given))); };
+  let busy = false, done = false;
   const send = async (isDry) => {
+    if (busy || done) return;
     const given = values(), refusal = action.check?.(given), wanted = action.request(given);
     const { method, at, query, body } = isDry ? action.test?.(given) || { ...wanted, body: { ...wanted.body, dry_run: true } } : wanted;
     say(wrong, typeof refusal === "string" ? refusal : "");
     if (typeof refusal === "string") return;
-    go.disabled = true;
+    busy = go.disabled = true;
     try {
       const told = await ask(method, at, { query, body });
       const [words, to] = (isDry ? action.dry(told, given) : action.done?.(told, given)) || ["Done."];
       result.replaceChildren(el("p", {}, words + " ", to && el("a", { href: hash(...to.map(String)), textContent: "Look at it", onclick: () => dialog.close() })));
-      if (!isDry) { go.hidden = true; say(cancel, "Close"); then?.(told); cancel.focus(); }
+      if (!isDry) { done = go.hidden = true; say(cancel, "Close"); then?.(told); cancel.focus(); }
     } catch (error) { say(wrong, error.message); }
-    go.disabled = false;
+    busy = go.disabled = false;
   };
   const go = el("button", { className: action.danger ? "danger" : "primary", textContent: action.go });
   const cancel = button("Cancel", () => dialog.close());

@@ -61,6 +61,9 @@ export async function signOut() {
   csrf = "";
 }
 
+/** What is to be asked, as an action says it. */
+export const [post, put, patch, remove] = ["POST", "PUT", "PATCH", "DELETE"].map((method) => (at, body) => ({ method, at, body }));
+
 const quoted = (text) => (/^[\w./:=@%,+-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'");
 
 /** @param {{method: string, at: string, query?: object, body?: object}} request */

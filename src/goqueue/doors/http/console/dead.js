@@ -1,5 +1,5 @@
 /** Dead letters of all topics: why they died, what they said, and the way back to work. */
-import { ago, button, card, chip, el, empty, grid, head, keyed, link, linked, number, plural, say } from "./dom.js";
+import { ago, button, card, chip, el, empty, grid, head, keyed, link, linked, number, plural, say, single } from "./dom.js";
 import { get, path } from "./api.js";
 import { live } from "./live.js";
 import { act } from "./actions.js";
@@ -9,7 +9,7 @@ const LIMIT = 100;
 
 export function dead([chosen]) {
   const stopper = new AbortController();
-  let timer = 0, letters = [], count = -1, picked = new Set();
+  let timer = 0, letters = [], count = -1, looked = "", picked = new Set();
   const source = chosen?.endsWith(".dlq") ? chosen.slice(0, -4) : chosen;
   const list = el("ul", { className: "findings" }), none = empty("There are no dead letters.");
   const wrong = el("p", { className: "wrong", role: "alert" }), detail = el("div");
@@ -36,6 +36,7 @@ export function dead([chosen]) {
   }
 
   function look(each) {
+    looked = each.partition + "/" + each.offset;
     detail.replaceChildren(el("section", { className: "card why dead" }, el("header", {}, el("h2", { textContent: each.partition + "/" + each.offset }),
       el("span", { className: "actions action" }, button("Discard", () => act("discard", { topic: source, partition: each.partition, offset: each.offset }, load), "danger"))),
     facts([["Key", each.key], ["Error", each.error], ["First delivered", each.first_delivered_at], ["Died", each.died_at], ...Object.entries(each.headers).map(([key, one]) => ["Header " + key, one ?? ""])]), value(each)));
@@ -45,6 +46,7 @@ export function dead([chosen]) {
   /** A redrive that goes on. */
   async function watch() {
     clearTimeout(timer);
+    if (document.hidden) { timer = setTimeout(watch, 1000); return; }
     try {
       const told = await get(path`/topics/${source}/dlq/redrive`, {}, stopper.signal);
       stop.hidden = !["running", "stopping"].includes(told.state);
@@ -53,7 +55,7 @@ export function dead([chosen]) {
     } catch { stop.hidden = true; }
   }
 
-  async function load() {
+  const load = single(async () => {
     try {
       letters = (await get(path`/topics/${source}/dlq`, { limit: LIMIT }, stopper.signal)).messages;
       const by = new Map();
@@ -62,12 +64,12 @@ export function dead([chosen]) {
       const there = new Set(letters.map((each) => each.partition + "/" + each.offset));
       picked = new Set([...picked].filter((each) => there.has(each)));
       rows.draw(letters);
-      detail.replaceChildren();
+      if (!there.has(looked)) detail.replaceChildren();
       label();
       some.hidden = !letters.length;
       say(wrong, letters.length ? "" : "Nothing is left to be dealt with.");
     } catch (error) { if (!stopper.signal.aborted) say(wrong, error.message); }
-  }
+  });
 
   function update() {
     const all = [...live.topics.values()].filter((each) => each.row.dead);

@@ -28,19 +28,30 @@ const kept = new WeakMap();
 /** Rows are updated and not replaced, so that focus and selection survive. `update(row, item)` after `make(item)`. */
 export function keyed(parent, items, key, make, update) {
   if (!kept.has(parent)) kept.set(parent, new Map());
-  const known = kept.get(parent);
-  const wanted = new Set();
+  const known = kept.get(parent), wanted = new Set([...items].map(key)), focused = document.activeElement;
+  for (const [name, row] of known) if (!wanted.has(name)) { row.remove(); known.delete(name); }
   let at = parent.firstElementChild;
   for (const item of items) {
     const name = key(item);
-    wanted.add(name);
     let row = known.get(name);
     if (!row) known.set(name, (row = make(item)));
     update?.(row, item);
     if (row === at) at = at.nextElementSibling;
     else parent.insertBefore(row, at);
   }
-  for (const [name, row] of known) if (!wanted.has(name)) { row.remove(); known.delete(name); }
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
+}
+
+/** Of work that is asked for while it is under way: once more, when that is done. So answers come in the order of the
+ * questions, and a slow node is not asked more and more. */
+export function single(work) {
+  let running = false, again = null;
+  return async (...given) => {
+    again = given;
+    if (running) return;
+    running = true;
+    try { while (again) { const now = again; again = null; await work(...now); } } finally { running = false; }
+  };
 }
 
 export const hash = (...words) => "#/" + words.map(encodeURIComponent).join("/");
@@ -113,10 +124,14 @@ const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractiona
 /** A moment in the time of whoever looks; the whole of it is told by the title. */
 export function moment(text, now = Date.now()) {
   const at = new Date(text);
+  if (isNaN(at)) return el("time", { title: text, textContent: text });
   const far = Math.abs(now - at.getTime()) > 43200000;
   const words = far ? at.toLocaleString("sv") : at.toLocaleTimeString("en", CLOCK);
   return el("time", { dateTime: at.toISOString(), title: at.toISOString(), textContent: words });
 }
+
+/** A column with a moment, made anew if it is another one. */
+export const timed = (of) => (item, known) => { const made = moment(of(item)); return known?.title === made.title ? known : made; };
 
 export const ago = (text, now = Date.now()) => {
   const ms = now - new Date(text).getTime();

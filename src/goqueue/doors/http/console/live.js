@@ -9,7 +9,7 @@ const GROUP_SUMS = ["ready", "in_flight", "waiting", "lag", "served"];
 
 export const live = {
   state: "starting", /* live, lost, paused */
-  error: "", version: "", cluster: "", node: 0, readOnly: false, asked: 0, tick: 0, missing: "",
+  error: "", version: "", cluster: "", node: 0, readOnly: false, counting: false, tick: 0, missing: "",
   nodes: new Map(), topics: new Map(), groups: new Map(), checks: {}, sums: { in: [], out: [] },
 };
 const watchers = new Set();
@@ -23,7 +23,7 @@ export function watch(call) {
 
 const tell = () => { for (const call of [...watchers]) call(live); };
 
-function keep(node, told, now) {
+function keep(node, told) {
   const known = told.whole || !live.nodes.has(node) ? { topics: new Map(), groups: new Map() } : live.nodes.get(node);
   const touched = { topics: new Set(), groups: new Set() };
   for (const kind of ["topics", "groups"]) {
@@ -32,7 +32,6 @@ function keep(node, told, now) {
     for (const name of told["gone_" + kind]) { known[kind].delete(name); touched[kind].add(name); }
   }
   known.cursor = told.cursor;
-  known.seen = now;
   live.nodes.set(node, known);
   return touched;
 }
@@ -94,16 +93,25 @@ export function series(points) {
   return values;
 }
 
-function take(told, now) {
-  const ms = live.asked ? now - live.asked : 0;
+/** Time is that between the node's readings: two answers may be of one reading, and then nothing is new. Nothing is
+ * said of rates while other nodes answer than before. What a node has told that answers no more does not count: others
+ * lead its partitions. */
+function take(told) {
+  const before = [...live.nodes.keys()], nodes = Object.entries(told.nodes), touched = { topics: new Set(), groups: new Set() };
+  const same = live.counting && before.length === nodes.length && before.every((each) => each in told.nodes);
+  const ms = same ? Math.max(...nodes.map(([node, each]) => each.cursor - live.nodes.get(node).cursor)) : 0;
+  if (same && !ms) return;
+  for (const node of before) if (!(node in told.nodes)) {
+    for (const kind of ["topics", "groups"]) for (const name of live.nodes.get(node)[kind].keys()) touched[kind].add(name);
+    live.nodes.delete(node);
+  }
   live.tick += 1;
-  live.asked = now;
+  live.counting = true;
   Object.assign(live, { version: told.version, cluster: told.cluster_id, node: told.node_id,
     readOnly: told.console === "read-only", missing: told.missing_nodes || "" });
-  const touched = { topics: new Set(), groups: new Set() };
   live.checks = {};
-  for (const [node, each] of Object.entries(told.nodes)) {
-    const some = keep(node, each, now);
+  for (const [node, each] of nodes) {
+    const some = keep(node, each);
     for (const kind of ["topics", "groups"]) for (const name of some[kind]) touched[kind].add(name);
     for (const [name, check] of Object.entries(each.checks || {})) live.checks[node + " " + name] = check;
   }
@@ -117,18 +125,19 @@ function take(told, now) {
 }
 
 async function look() {
-  const begun = performance.now();
-  stopper = new AbortController();
+  const begun = performance.now(), mine = (stopper = new AbortController());
   try {
     const since = [...live.nodes].map(([node, each]) => node + ":" + each.cursor).join(",");
-    take(await get("/console/reading", { since }, stopper.signal), performance.now());
+    const told = await get("/console/reading", { since }, mine.signal);
+    if (mine.signal.aborted) return;
+    take(told);
     live.state = "live";
     live.error = "";
   } catch (error) {
-    if (stopper.signal.aborted) return;
+    if (mine.signal.aborted) return;
     live.state = error instanceof Lost ? "lost" : "refused";
     live.error = error.message;
-    live.asked = 0;
+    live.counting = false;
     if (error.status === 401) return;
   }
   timer = setTimeout(look, Math.max(100, EVERY_MS - (performance.now() - begun)));
@@ -143,7 +152,7 @@ export function start() {
 export function stop() {
   clearTimeout(timer);
   stopper?.abort();
-  live.asked = 0;
+  live.counting = false;
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -1,8 +1,7 @@
 /** The frame of all screens: navigation, themes, signing in, the state of the connection, and the way to a screen. */
 import { button, chip, el, empty, hash, head, say } from "./dom.js";
-import { BASE, Refused, get, signIn, signOut, who } from "./api.js";
+import { BASE, Refused, signIn, signOut, who } from "./api.js";
 import { live, start, stop, watch } from "./live.js";
-import { palette } from "./palette.js";
 
 const NAVIGATION = [["Home", ""], ["Topics", "topics"], ["Groups", "groups"], ["Dead letters", "dead"], ["Time", "time"], ["Schemas", "schemas"], ["Cluster", "cluster"]];
 const THEMES = ["auto", "light", "dark"];
@@ -14,16 +13,19 @@ const WORDS = { starting: "connecting", live: "live", lost: "lost: trying again"
 
 const main = el("main", { id: "main", tabIndex: -1 });
 const pill = el("span", { className: "pill", role: "status" });
-const lost = el("div", { className: "banner", role: "alert", hidden: true },
-  "The node does not answer. What you see is what it said last; this page goes on by itself.");
+const lost = el("div", { className: "banner", role: "alert", hidden: true });
+const LOST = "The node does not answer. What you see is what it said last; this page goes on by itself.";
 const account = el("div", { className: "account" });
 let shown = null, me = null, signing = false;
 
 // -- themes
 
 function theme(wanted) {
-  if (THEMES.includes(wanted)) localStorage.setItem("goqueue.theme", wanted);
-  const chosen = localStorage.getItem("goqueue.theme") || "auto";
+  let chosen = wanted || "auto";
+  try {
+    if (wanted) localStorage.setItem("goqueue.theme", wanted);
+    chosen = localStorage.getItem("goqueue.theme") || "auto";
+  } catch { /* a browser that keeps nothing */ }
   if (chosen === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;
   return chosen;
@@ -38,9 +40,20 @@ function themes() {
 
 // -- the way to a screen
 
+const palette = async () => (await import("./palette.js")).palette();
+
 const where = () => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map((each) => {
   try { return decodeURIComponent(each); } catch { return each; }
 });
+
+/** In a second, and not before somebody looks. */
+const later = (call) => setTimeout(() => (document.hidden ? document.addEventListener("visibilitychange", call, { once: true }) : call()), 1000);
+
+/** A browser does not fetch a module again that it could not fetch: once the node answers, the page begins anew. */
+async function again(asked) {
+  if (asked !== location.hash) return;
+  try { await who(); location.reload(); } catch { later(() => again(asked)); }
+}
 
 function close() {
   for (const each of document.querySelectorAll("dialog")) each.close();
@@ -55,7 +68,7 @@ async function show() {
   const found = Object.hasOwn(SCREENS, name) && (SCREENS[name][rest.length] || SCREENS[name].at(-1));
   let screen = missing;
   try { if (found) screen = (await import("./" + found + ".js"))[found]; }
-  catch { setTimeout(() => { if (asked === location.hash) show(); }, 1000); return; }
+  catch { later(() => again(asked)); return; }
   if (signing || asked !== location.hash) return;
   close();
   for (const each of document.querySelectorAll("nav a")) {
@@ -84,7 +97,7 @@ function signedIn(told) {
     ...(isPerson ? [button("Sign out", leave, "plain")] : []));
   start();
   show();
-  requestIdleCallback(async () => { for (const each of new Set(Object.values(SCREENS).flat())) await import("./" + each + ".js").catch(() => {}); });
+  (globalThis.requestIdleCallback || setTimeout)(async () => { for (const each of new Set([...Object.values(SCREENS).flat(), "palette"])) await import("./" + each + ".js").catch(() => {}); });
 }
 
 async function leave() {
@@ -97,7 +110,7 @@ async function enter() {
     signedIn(await who());
   } catch (error) {
     if (error instanceof Refused && error.status === 401) await signInScreen();
-    else { update(); setTimeout(enter, 1000); }
+    else { update(); later(enter); }
   }
 }
 
@@ -110,17 +123,20 @@ async function signInScreen() {
   const user = el("input", { name: "user", autocomplete: "username", required: true });
   const password = el("input", { name: "password", type: "password", autocomplete: "current-password", required: true });
   const wrong = el("p", { className: "wrong", role: "alert" });
+  const go = el("button", { className: "primary", textContent: "Sign in" });
   const form = el("form", { className: "card sign-in", onsubmit: async (event) => {
     event.preventDefault();
     say(wrong, "");
+    go.disabled = true;
     try { signedIn(await signIn(user.value, password.value)); }
     catch (error) { say(wrong, error.message); password.select(); }
+    go.disabled = false;
   } }, el("h1", { textContent: "Sign in" }),
-    el("label", {}, "User", user), el("label", {}, "Password", password), wrong,
-    el("button", { className: "primary", textContent: "Sign in" }),
+    el("label", {}, "User", user), el("label", {}, "Password", password), wrong, go,
     el("a", { className: "dim", href: BASE + "/session/oidc?to=" + encodeURIComponent(BASE + "/console/"),
       textContent: "Sign in at the identity provider" }));
   main.replaceChildren(form);
+  lost.hidden = true;
   say(pill, "signed out");
   pill.className = "pill";
   user.focus();
@@ -130,9 +146,10 @@ async function signInScreen() {
 
 function update() {
   const state = live.state;
-  say(pill, WORDS[state] + (state === "refused" ? ": " + live.error : ""));
+  say(pill, WORDS[state]);
   pill.className = "pill " + state;
-  lost.hidden = state !== "lost";
+  lost.hidden = !["lost", "refused"].includes(state);
+  say(lost, state === "lost" ? LOST : live.error);
   document.body.classList.toggle("stale", state === "lost");
   document.body.classList.toggle("read-only", live.readOnly);
   say(document.getElementById("version"), live.version ? "GoQueue " + live.version : "");

@@ -1,5 +1,5 @@
 /** One message: what it says, its journey, and for every group why it is where it is. One address each. */
-import { button, card, chip, el, empty, hash, head, link, moment, number, say, span } from "./dom.js";
+import { button, card, chip, el, empty, head, link, moment, number, say, span } from "./dom.js";
 import { get, path } from "./api.js";
 import { act } from "./actions.js";
 import { bytesOf, facts, value } from "./content.js";
@@ -18,7 +18,10 @@ export function message([name, partition, offset]) {
   const picture = el("div", { className: "picture" }), list = el("div"), groups = el("div", { className: "whys" });
   const body = el("div", {}, empty("reading …")), about = el("div");
   const copy = button("Copy link", async () => { await navigator.clipboard.writeText(location.href); say(copy, "Copied"); });
-  const actions = el("span", { className: "actions" }, copy, button("Publish again", () => act("publish", { topic: name, message: content }), "action"));
+  copy.hidden = !navigator.clipboard; /* which a browser has for https and localhost alone */
+  const again = button("Publish again", () => act("publish", { topic: name, message: content }), "action");
+  again.hidden = true;
+  const actions = el("span", { className: "actions" }, copy, again);
   const crumbs = el("p", { className: "crumbs" }, link("Topics", "topics"), " / ", link(name, "topics", name), " / partition " + partition);
   const node = el("div", {}, crumbs, head(name + "/" + partition + "/" + offset, actions), answer,
     card("Journey", picture, list), groups, el("div", { className: "two" }, card("Value", body), card("About", about)));
@@ -108,6 +111,7 @@ export function message([name, partition, offset]) {
     const mine = found.find((each) => each.offset === where.offset);
     body.replaceChildren(mine ? value(mine) : empty("Its content is not there any more."));
     content = mine && { timestamp: mine.published_at, ...mine };
+    again.hidden = !mine;
     describe();
   }
 

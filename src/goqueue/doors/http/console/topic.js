@@ -1,5 +1,5 @@
 /** One topic: its partitions, its options, who reads it, and its messages, browsed or followed. */
-import { button, bytes, card, chip, el, empty, grid, head, linked, moment, number, plural, rate, say, short } from "./dom.js";
+import { button, bytes, card, chip, el, empty, grid, head, linked, number, plural, rate, say, short, single, timed } from "./dom.js";
 import { BASE, address, get, path } from "./api.js";
 import { spark } from "./charts.js";
 import { current, live } from "./live.js";
@@ -23,7 +23,7 @@ export function topic([name]) {
     ["#First", (each) => number(offsets[each.partition]?.earliest)], ["#Next", (each) => number(offsets[each.partition]?.next)],
     ["Leader", (each) => each.leader + (each.isr.length < each.replicas.length ? ", copies are behind" : "")]]);
   const nobody = empty("No group reads this topic.");
-  const gone = empty("This topic is not there.");
+  const gone = empty("This topic is not there."), failed = el("p", { className: "wrong", role: "alert" });
   const pause = button("Pause", () => act((live.topics.get(name)?.row.paused ? "resume" : "pause") + "-topic", { name }, load), "action");
   const state = chip("paused", "leased");
   state.hidden = true;
@@ -34,7 +34,7 @@ export function topic([name]) {
     button("Options", () => act("options", { topic: name }, load), "action"),
     button("Add partitions", () => act("partitions", { topic: name, count: live.topics.get(name)?.row.partitions || 0 }, load), "action"),
     button("Compact", () => act("compact", { topic: name }), "action"),
-    button("Delete", () => act("delete-topic", { topic: name }), "danger action"))), gone,
+    button("Delete", () => act("delete-topic", { topic: name }), "danger action"))), gone, failed,
   el("div", { className: "tiles" },
     el("div", { className: "tile" }, el("span", { className: "name", textContent: "Published" }), rates, chart),
     el("div", { className: "tile" }, el("span", { className: "name", textContent: "Delivered" }), outs, out),
@@ -44,11 +44,12 @@ export function topic([name]) {
     card("Groups that read it", groups.node, nobody), card("Partitions", partitions.node)),
   card("Options that were set", options));
 
-  async function load() {
+  const load = single(async () => {
     try {
       const [told, placed] = await Promise.all([get(path`/topics/${name}`, {}, stopper.signal),
         get(path`/topics/${name}/partitions`, {}, stopper.signal)]);
       gone.hidden = true;
+      say(failed, "");
       browser.partitions(told.partitions);
       offsets = told.partition_offsets;
       partitions.draw(placed.partitions);
@@ -56,9 +57,11 @@ export function topic([name]) {
       options.replaceChildren(...(set.length ? set : [["all", "as the node says"]]).flatMap(([key, value]) =>
         [el("dt", { textContent: key }), el("dd", { textContent: value })]));
     } catch (error) {
-      if (!stopper.signal.aborted && error.status === 404) gone.hidden = false;
+      if (stopper.signal.aborted || !error.status) return;
+      if (error.status === 404) gone.hidden = false;
+      else say(failed, error.message);
     }
-  }
+  });
 
   let published = -1;
   function update() {
@@ -88,15 +91,15 @@ export function topic([name]) {
 
 /** The latest messages, those from an offset or a time on, or all as they come. */
 function messages(name, signal) {
-  let partitions = 0, stream = null, waiting = [], timer = 0, cursor = null;
-  const partition = el("select", { ariaLabel: "Partition", onchange: () => load() });
+  let partitions = 0, stream = null, waiting = [], timer = 0, cursor = null, isAway = false;
+  const partition = el("select", { ariaLabel: "Partition", onchange: () => (stream ? tail() : load()) });
   const from = el("input", { placeholder: "latest, an offset, or a time (-10m)", ariaLabel: "From", onchange: () => load() });
-  const contains = el("input", { type: "search", placeholder: "with this text (followed)", ariaLabel: "Text that the value holds" });
+  const contains = el("input", { type: "search", placeholder: "with this text (followed)", ariaLabel: "Text that the value holds", onchange: () => stream && tail() });
   const follow = el("button", { type: "button", ariaPressed: "false", textContent: "Follow", onclick: () => (stream ? stop() : tail()) });
   const wrong = el("p", { className: "wrong", role: "alert" });
   const rows = grid("Messages", (each) => each.partition + "/" + each.offset, [
     ["Place", linked((each) => each.partition + "/" + each.offset, (each) => ["topics", name, each.partition, each.offset])],
-    ["Time", (each, known) => known || moment(each.timestamp)], ["Key", (each) => each.key],
+    ["Time", timed((each) => each.timestamp)], ["Key", (each) => each.key],
     ["Value", (each, known) => known || el("span", { className: "clip" }, each.priority !== "normal" && chip(each.priority, "scheduled"),
       preview(each))]]);
   const none = empty("There are no messages here.");
@@ -115,33 +118,43 @@ function messages(name, signal) {
     return pages.flatMap((page) => page.messages).sort((one, other) => (one.timestamp < other.timestamp ? 1 : -1));
   }
 
-  async function load(start) {
+  const load = single(async (start) => {
     if (stream) return;
     say(wrong, "");
     try {
       const words = start === undefined ? from.value.trim() : String(start);
       cursor = null;
-      if (!words || words === "latest") draw(await latest(partition.value));
+      if (!words || words === "latest") show(await latest(partition.value));
       else {
         const at = partition.value || "0";
         partition.value = at;
         const told = await get(path`/topics/${name}/partitions/${at}/messages`,
           { limit: LIMIT, ...(/^\d+$/.test(words) ? { offset: words } : { from_time: words }) }, signal);
         if (told.messages.length === LIMIT) cursor = told.next_offset;
-        draw(told.messages);
+        show(told.messages);
       }
-      more.hidden = cursor === null;
-    } catch (error) { if (!signal.aborted) say(wrong, error.message); }
-  }
+      more.hidden = cursor === null || Boolean(stream);
+    } catch (error) { if (!signal.aborted && !stream) say(wrong, error.message); }
+  });
 
-  function tail() {
-    waiting = [];
-    draw([]);
+  /** What was asked for before somebody began to follow is not wanted any more. */
+  const show = (some) => { if (!stream) draw(some); };
+
+  function tail(isBack) {
+    stop();
+    if (!isBack) draw((waiting = []));
     more.hidden = true;
-    stream = new EventSource(BASE + address(path`/topics/${name}/follow`, { partition: partition.value, contains: contains.value }));
-    stream.addEventListener("message", (event) => { waiting = [JSON.parse(event.data), ...waiting].slice(0, FOLLOWED_MAX);
+    say(wrong, "");
+    const mine = stream = new EventSource(BASE + address(path`/topics/${name}/follow`, { partition: partition.value, contains: contains.value }));
+    mine.addEventListener("message", (event) => { waiting = [JSON.parse(event.data), ...waiting].slice(0, FOLLOWED_MAX);
       timer ||= setTimeout(() => { timer = 0; draw(waiting); }, DRAW_MS); });
-    stream.addEventListener("open", () => say(follow, "Stop following"));
+    mine.addEventListener("open", () => say(follow, "Stop following"));
+    mine.addEventListener("error", () => {
+      if (mine !== stream) return;
+      if (mine.readyState !== EventSource.CLOSED) { say(follow, "Opening …"); return; }
+      stop();
+      say(wrong, "The node has ended the stream.");
+    });
     follow.setAttribute("aria-pressed", "true");
     say(follow, "Opening …");
   }
@@ -154,6 +167,13 @@ function messages(name, signal) {
     follow.setAttribute("aria-pressed", "false");
     say(follow, "Follow");
   }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden ? !stream : !isAway) return;
+    isAway = document.hidden;
+    if (isAway) stop();
+    else tail(true);
+  }, { signal });
 
   return { node, close: stop,
     grew: () => { if (!from.value && !rows.node.contains(document.activeElement)) load(); },

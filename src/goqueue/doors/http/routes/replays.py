@@ -1,5 +1,6 @@
 """Reading again: a group sent elsewhere, given part of a topic once more, or copied to try something out."""
 
+from collections.abc import Generator, Iterable
 from functools import partial
 
 from goqueue.doors.http.call import Call
@@ -7,14 +8,16 @@ from goqueue.doors.http.errors import BAD_REQUEST, NOT_FOUND, HttpError
 from goqueue.doors.http.filters import filter_of
 from goqueue.doors.http.operation import Handlers
 from goqueue.doors.http.permissions import DELETES_GROUP, DESCRIBES_GROUP, RESETS
+from goqueue.doors.http.routes.groups import group_view
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.access import Kind, Operation
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.lag import GroupLag
 from goqueue.model.ledgers import LedgerKind
+from goqueue.model.ranges import count
 from goqueue.model.refusal import Refused
-from goqueue.records.replays import Moved, Replayed, ReplayRequest, Where
+from goqueue.records.replays import Difference, Moved, Replayed, ReplayRequest, Where
 from goqueue.wire.rest.operations import replays as operations
 from goqueue.wire.rest.replays import (
     CompareQuery,
@@ -24,6 +27,9 @@ from goqueue.wire.rest.replays import (
     ForkDropped,
     ForkPath,
     ForkReply,
+    Forks,
+    ForksQuery,
+    ForkSummary,
     MovedPartition,
     Promote,
     PromoteReply,
@@ -150,12 +156,43 @@ async def _check_topics(call: Call, group: str) -> None:
         call.broker.admit(Kind.TOPIC, topic)
 
 
+@replays.handles(operations.LIST_FORKS, DESCRIBES_GROUP)
+async def list_forks(call: Call, path: ReplayGroupPath, query: ForksQuery) -> Forks:
+    call.broker.admit(Kind.GROUP, path.group)
+    names = [each for each in call.broker.replays.forks(path.group) if each > (query.cursor or "")]
+    if not names and not call.broker.queues.places(path.group):
+        await group_view(call, path.group)  # or there is no such group
+    shown = names[: query.limit]
+    return Forks(
+        group=path.group,
+        forks=await call.in_turns(_forks(call, path.group, shown)),
+        next=shown[-1] if len(names) > len(shown) else None,
+    )
+
+
+def _forks(call: Call, group: str, names: Iterable[str]) -> Generator[None, None, list[ForkSummary]]:
+    found = []
+    for name in names:
+        told = _differences(call, group, name)
+        only_group = sum(count(each.only_first) for each in told)
+        found.append(
+            ForkSummary(fork=name, only_group=only_group, only_fork=sum(count(each.only_second) for each in told))
+        )
+        yield
+    return found
+
+
+def _differences(call: Call, group: str, other: str) -> list[Difference]:
+    """In topics that may be seen."""
+    told = call.broker.replays.compare(group, other)
+    return [each for each in told if call.broker.allowed(Kind.TOPIC, each.topic, (Operation.DESCRIBE,))]
+
+
 @replays.handles(operations.COMPARE, DESCRIBES_GROUP)
 async def compare(call: Call, path: ReplayGroupPath, query: CompareQuery) -> Comparison:
     for group in (path.group, query.other):
         _check_queue_group(call, group)
-    told = call.broker.replays.compare(path.group, query.other)
-    found = [each for each in told if call.broker.allowed(Kind.TOPIC, each.topic, (Operation.DESCRIBE,))]
+    found = _differences(call, path.group, query.other)
     return Comparison(
         group=path.group,
         compared_with=query.other,

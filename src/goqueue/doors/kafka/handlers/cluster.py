@@ -112,7 +112,8 @@ def handle_list_config_resources(request: Request) -> None:
     ]
 
     def take(page: list[str], then: Callable[[], object]) -> None:
-        response.config_resources += [wire.ListedConfigResource(name, GROUP_RESOURCE) for name in page]
+        chosen = (name for name in page if broker.queues.options(name))  # of a fork its origin is kept, too
+        response.config_resources += [wire.ListedConfigResource(name, GROUP_RESOURCE) for name in chosen]
         then()
 
     groups = pages(broker.queues.page_with_options) if GROUP_RESOURCE in (wanted or names) else iter(())

@@ -50,6 +50,20 @@ FORK = REPLAYS.add(
     home=EVERYWHERE,
 )
 
+LIST_FORKS = REPLAYS.add(
+    "list_forks",
+    "GET /groups/{group}/forks",
+    replays.Forks,
+    """The forks of a group, a page at a time, and by how much each differs from it.
+
+    A fork is one of them until it is promoted or deleted. What an earlier version forked is not listed.
+    """,
+    path=replays.ReplayGroupPath,
+    query=replays.ForksQuery,
+    errors=(404,),
+    home=EVERYWHERE,
+)
+
 COMPARE = REPLAYS.add(
     "compare",
     "GET /groups/{group}/compare",
