@@ -113,6 +113,27 @@ def test_a_topic_that_ends_with_the_marker_of_a_transaction_has_no_lag(
     assert sorted(query(tmp_path / "lake", topic, "SELECT value FROM t")) == [(b"%d" % number,) for number in range(5)]
 
 
+def test_a_catalog_that_is_restored_from_a_backup_costs_no_message(
+    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    """The checkpoints are not: they are behind what the restored table lacks."""
+    node, lake = own_node, tmp_path / "lake"
+    topic = make_topic(2, **{"table": "iceberg", "table.freshness.ms": "100"})
+    sent: dict[bytes, tuple[int, int]] = {}
+    backups: list[bytes] = []
+    for part in range(3):
+        with serving(spark, node, lake) as service:
+            sent |= publish(node, topic, [b"%d of %d" % (number, part) for number in range(50)])
+            rounds(service, complete(service, topic))
+        backups.append((lake / "catalog.db").read_bytes())
+    (lake / "catalog.db").write_bytes(backups[0])
+    assert query(lake, topic, "SELECT count(*) FROM t") == [(50,)]
+    with serving(spark, node, lake) as service:
+        rounds(service, complete(service, topic))
+    found = query(lake, topic, "SELECT value, _partition, _offset FROM t")
+    assert sorted((value, (partition, offset)) for value, partition, offset in found) == sorted(sent.items())
+
+
 def check_pages(service: Any, topic: str) -> None:
     with served(service, "127.0.0.1", 0) as address:
 
