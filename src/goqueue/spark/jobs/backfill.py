@@ -164,6 +164,7 @@ def _write_table(
         state.note(0)
     assert state.done is not None
     if state.done == ALL:
+        store.delete(state.rows)  # a run may have been killed before it could
         return
     plan = run.spark.read.parquet(state.rows)
     write = counted(_write(run.given, run.at, written, state.writer), totals)
@@ -183,7 +184,7 @@ def _name(given: Namespace, into: str) -> str:
     """The same words are the same backfill."""
     words = f"{into}{given.select}"
     more = (given.start, given.stop, given.keep_timestamps)
-    if any(more):
+    if more != (None, None, False):
         words += repr(more)
     return f"{given.topic}-{sha256(words.encode()).hexdigest()[:12]}"
 
