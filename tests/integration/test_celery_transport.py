@@ -13,12 +13,12 @@ import pytest
 from kombu import Connection, Consumer, Queue
 
 import goqueue.integrations.celery  # noqa: F401  makes goqueue:// known
-from goqueue.client import Closed, InvalidArgument, Security
+from goqueue.client import Closed, ConnectionLost, InvalidArgument, Security
 from goqueue.integrations.celery import link as link_module
-from goqueue.integrations.celery.link import Arrival, Link, LinkOptions
+from goqueue.integrations.celery.link import Arrival, Link, LinkOptions, Tap
 from goqueue.integrations.celery.transport import link_options
 from tests.integration.conftest import CreateTopic
-from tests.integration.process import DEADLINE_S, Node
+from tests.integration.process import DEADLINE_S, Node, wait_until
 
 OPTIONS = LinkOptions(("127.0.0.1:9092",), "celery", None, "1h", None, "celery")
 SELECT_MAX = 1024
@@ -47,6 +47,34 @@ def test_what_a_cancelled_consumer_was_about_to_get_goes_to_others(node: Node, m
             for message in taken:
                 message.ack()
     assert got == ["one", "two"]
+
+
+def test_what_waits_while_its_connection_is_lost_is_not_done_twice(node: Node, make_topic: CreateTopic) -> None:
+    """As behind a long task, with Celery's solo pool."""
+    queue = make_topic(1)
+    got: list[tuple[str, bool]] = []
+
+    def take(body: Any, message: Any) -> None:
+        got.append((body, message.delivery_info["redelivered"]))
+
+    with Connection(f"goqueue://{node.address}") as connection:
+        channel = connection.channel()
+        for each in ("one", "two"):
+            connection.Producer().publish(each, routing_key=queue)
+        with Consumer(channel, [Queue(queue)], callbacks=[take]):
+            connection.drain_events(timeout=DEADLINE_S)
+            link = connection.transport.link
+            wait_until(lambda: len(link._arrivals) == 1, "the second message")
+            link.run(lose_connections(channel._taps[-1]))
+            for _ in range(2):
+                connection.drain_events(timeout=DEADLINE_S)
+    assert got[0] == ("one", False)
+    assert sorted(got[1:]) == [("one", True), ("two", True)]
+
+
+async def lose_connections(tap: Tap) -> None:
+    for session in tap._worker._jobs._sessions.values():
+        session.give_up(ConnectionLost("cut"))
 
 
 class Loop:

@@ -75,9 +75,38 @@ in_a_child(lambda: note.send("child"))
 note.send("parent again")
 broker.close()
 """
+STARTING = """
+import threading
+import dramatiq
+from goqueue.client import sync
+from goqueue.integrations.dramatiq import GoQueueBroker
+broker = GoQueueBroker(address, prefix="")
+starting, go_on, start = threading.Event(), threading.Event(), sync.Producer.start
+
+def start_late(producer):
+    if threading.current_thread() is other:
+        starting.set()
+        go_on.wait()
+    return start(producer)
+
+@dramatiq.actor(broker=broker, queue_name=topic)
+def note(name):
+    pass
+
+sync.Producer.start = start_late
+other = threading.Thread(target=note.send, args=("parent",), daemon=True)
+other.start()
+starting.wait()
+in_a_child(lambda: note.send("child"))
+go_on.set()
+other.join()
+note.send("parent again")
+broker.close()
+"""
+PROGRAMS = {"client": CLIENT, "celery": CELERY, "dramatiq": DRAMATIQ, "while a thread starts": STARTING}
 
 
-@pytest.mark.parametrize("program", [CLIENT, CELERY, DRAMATIQ], ids=["client", "celery", "dramatiq"])
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_parent_and_child_both_send(node: Node, make_topic: CreateTopic, program: str) -> None:
     topic = make_topic(1)
     command = [sys.executable, "-c", FORK + program, node.address, topic]

@@ -31,6 +31,19 @@ class Inner(Protocol):
 I = TypeVar("I", bound=Inner)  # noqa: E741  the inner one
 
 
+class ProcessLock:
+    """A lock for each process. A child that is forked while a thread of its parent holds it has no thread that would
+    ever release it.
+    """
+
+    def __init__(self) -> None:
+        self._locks: dict[int, threading.Lock] = {}
+
+    @property
+    def own(self) -> threading.Lock:
+        return self._locks.setdefault(os.getpid(), threading.Lock())
+
+
 class Portal:
     """An event loop in a thread, and a way in. It exists from `start` to `stop`, and in one process: a child that is
     forked meanwhile has no such thread, and whoever waited for it there would wait for ever.

@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.client.errors import InvalidArgument
-from goqueue.client.lease_session import ACCEPT, REJECT, RELEASE, RENEW, LeaseSession, Settlement
+from goqueue.client.errors import InvalidArgument, LeaseLost
+from goqueue.client.lease_session import (
+    ACCEPT,
+    CONNECTION_LOST,
+    REJECT,
+    RELEASE,
+    RENEW,
+    LeaseSession,
+    Settlement,
+)
 from goqueue.client.message import Message
 from goqueue.client.share_member import TopicIdPartition
 from goqueue.client.times import Duration
@@ -29,6 +37,7 @@ class Job:
         "_session",
         "attempt",
         "has_lapsed",
+        "is_replaced",
         "is_settled",
         "lease_s",
         "lease_until_s",
@@ -50,6 +59,8 @@ class Job:
         self.is_settled = False
         self.has_lapsed = False
         """Its lease is not kept alive any more: it may be delivered again already."""
+        self.is_replaced = False
+        """This worker has been given the same message again, as another job."""
         self.lease_s = self.lease_until_s = 0.0
         """How long a lease lasts, and until when this one does, of the clock that the worker was given."""
         self._session = session
@@ -61,7 +72,12 @@ class Job:
     @property
     def is_ours(self) -> bool:
         """Leases end with the connection over which they were given."""
-        return self._leased_on is not None and self._leased_on is self._session.connection
+        is_leased = self._leased_on is not None and self._leased_on is self._session.connection
+        return is_leased and not self.is_replaced
+
+    @property
+    def place(self) -> tuple[TopicIdPartition, int]:
+        return self._key, self.offset
 
     @property
     def topic(self) -> str:
@@ -113,6 +129,7 @@ class Job:
         """Hold it for so long from now, or for as long as a new lease. A worker does this by itself while it works."""
         if self.is_settled:
             raise InvalidArgument("this message is settled already")
+        self._check_is_ours()
         lease_ms = self._lease_ms if lease is None else _delay_ms(lease)
         await self._session.settle(self._key, self.offset, Settlement(RENEW, lease_ms or NO_DELAY))
 
@@ -121,9 +138,17 @@ class Job:
             raise InvalidArgument("this message is settled already")
         self.is_settled = True
         try:
+            self._check_is_ours()
             await self._session.settle(self._key, self.offset, settlement)
         finally:
             self._on_settled(self)
+
+    def _check_is_ours(self) -> None:
+        """A request names the message and not the lease. One about an old lease would settle a newer one."""
+        if self.is_replaced:
+            raise LeaseLost("its lease has ended, and it was delivered again to this worker")
+        if not self.is_ours:
+            raise LeaseLost(CONNECTION_LOST)
 
     def __repr__(self) -> str:
         place: Any = f"{self.topic}/{self.partition}/{self.offset}"

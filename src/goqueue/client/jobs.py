@@ -55,6 +55,8 @@ class Jobs:
         self._waiting: deque[Job] = deque()
         self._held: dict[Job, float] = {}
         """All that is leased and not settled, and since when."""
+        self._newest: dict[tuple[TopicIdPartition, int], Job] = {}
+        """Of what is held: the job that was made last of a message, by where it is stored."""
         self._asked: dict[LeaseSession, int] = {}
         """How many messages each fetch that is under way may bring."""
         self._turn = 0
@@ -111,6 +113,8 @@ class Jobs:
 
     def settled(self, job: Job) -> None:
         self._held.pop(job, None)
+        if self._newest.get(job.place) is job:
+            del self._newest[job.place]
         self._wake()
 
     @property
@@ -158,6 +162,7 @@ class Jobs:
             await session.close()
         await self._member.leave()
         self._held.clear()
+        self._newest.clear()
         self._waiting.clear()
 
     # -- fetching
@@ -307,6 +312,10 @@ class Jobs:
         for job in jobs:
             job.lease_s, job.lease_until_s = session.lease_s, now_s + session.lease_s
             self._held[job] = now_s
+            before, self._newest[job.place] = self._newest.get(job.place), job
+            if before is not None:  # still in hand, and its message came to us again
+                before.is_replaced = True
+                self._lapse(before)
         if jobs:
             self._renew_after(session.lease_s / RENEW_PAUSES)
         # Fetched together they lie in the order of the log: the urgent ones go first.

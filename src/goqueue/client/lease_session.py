@@ -32,6 +32,7 @@ DONE = 0
 EXACT = 1
 """As `share_acquire_mode`: never more records than asked for, even if they lie in one batch."""
 CLOSE_S_MAX = 5.0
+CONNECTION_LOST = "the broker that leased it was restarted, or the connection to it was lost: it is delivered again"
 BEGIN_AGAIN = frozenset((Code.SHARE_SESSION_NOT_FOUND, Code.INVALID_SHARE_SESSION_EPOCH))
 
 
@@ -148,7 +149,7 @@ class LeaseSession:
         runs = {key: _runs(settlements) for key, settlements in wanted.items()}
         connection = self._connection
         if connection is None or not connection.is_open or self._epoch == OPEN_EPOCH:
-            _fail(runs, LeaseLost("the broker that leased it was restarted, or the connection to it was lost"))
+            _fail(runs, LeaseLost(CONNECTION_LOST))
             return
         answer = connection.send(self._request(runs, self._next_epoch()))
         answer.add_done_callback(lambda answer: self._settled(runs, answer))

@@ -6,7 +6,6 @@ A queue is a topic. Delays are kept by GoQueue: there are no delay queues, and n
 actor rejects, or has failed too often, is a dead letter.
 """
 
-import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +15,7 @@ from dramatiq.message import Message
 from dramatiq.middleware import Middleware
 
 from goqueue.client import ClientError, InvalidArgument, LeaseLost, MessageTooLarge, Security, sync
+from goqueue.client.faces import ProcessLock
 from goqueue.client.times import Duration
 from goqueue.telemetry.logs import get_logger
 
@@ -47,7 +47,7 @@ class GoQueueBroker(Broker):
         self.queues: set[str] = set()
         self._prefix = prefix
         self._producer: sync.Producer | None = None
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._of_all: dict[str, Any] = {"servers": servers, "security": security}
         self._of_worker: dict[str, Any] = {**self._of_all, "group": group, "lease": lease, "hold": HOLD}
 
@@ -84,7 +84,7 @@ class GoQueueBroker(Broker):
 
     def _started(self) -> sync.Producer:
         """One for each process: a server that imports its application and then forks has another one in each child."""
-        with self._lock:
+        with self._lock.own:
             if self._producer is None or not self._producer.is_of_this_process:
                 self._producer = sync.Producer(**self._of_all, linger_ms=0).start()
             return self._producer
@@ -104,7 +104,7 @@ class GoQueueBroker(Broker):
             raise ConnectionClosed(str(error)) from error
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock.own:
             producer, self._producer = self._producer, None
         if producer is not None:
             producer.close()

@@ -214,6 +214,11 @@ def test_jobs_that_move_nothing_say_why(jobs: Jobs, node: Node, make_topic: Crea
         assert jobs(restore, *asked, *more)["why"] == "--where chooses none of the 30 archived messages of that time"
     said = jobs(backfill, *words, "--select", "SELECT * FROM messages WHERE partition > 7")
     assert (said["written"], said["why"]) == (0, "--select gave no rows")
+    early = jobs(backfill, *words, "--to", "2001-01-01T00:00:00Z")
+    assert (early["written"], early["why"]) == (0, "no message of that time is new")
+    assert jobs(backfill, *words, "--from", "2001-01-01T00:00:00Z", "--keep-timestamps")["written"] == 30
+    said = jobs(backfill, topic, "--lake", str(lake), "--out", str(tmp_path / "out"), "--keep-timestamps", code=2)
+    assert "--keep-timestamps is for --into" in said["error"]
     gone = ck.TopicPartition(topic, 0, 30)
     admin_client(node.address).delete_records([gone])[gone].result(DEADLINE_S)
     shutil.rmtree(lake)

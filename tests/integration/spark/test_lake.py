@@ -3,6 +3,7 @@
 import json
 import time
 import urllib.request
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from goqueue.client.sync import Admin, Producer
 from goqueue.spark.iceberg.catalogs import own_catalog
 from goqueue.spark.iceberg.pages import served
 from goqueue.spark.iceberg.tidy import ORPHAN_AGE_S, expire, forget, remove_orphans
-from goqueue.spark.jobs import reconcile, restore
+from goqueue.spark.jobs import backfill, reconcile, restore
 from tests.integration.conftest import CreateTopic
 from tests.integration.process import Node
 from tests.integration.registry import message_class, produce, registry, value_of
@@ -111,6 +112,99 @@ def test_a_topic_that_ends_with_the_marker_of_a_transaction_has_no_lag(
         rounds(service, complete(service, topic))
         assert service.kept[topic].table.positions == {0: 5}, "its rows know nothing of the marker"
     assert sorted(query(tmp_path / "lake", topic, "SELECT value FROM t")) == [(b"%d" % number,) for number in range(5)]
+
+
+def test_a_catalog_that_is_restored_from_a_backup_costs_no_message(
+    spark: SparkSession, own_node: Node, make_topic: CreateTopic, tmp_path: Path
+) -> None:
+    """The checkpoints are not: they are behind what the restored table lacks."""
+    node, lake = own_node, tmp_path / "lake"
+    topic = make_topic(2, **{"table": "iceberg", "table.freshness.ms": "100"})
+    sent: dict[bytes, tuple[int, int]] = {}
+    backups: list[bytes] = []
+    for part in range(3):
+        with serving(spark, node, lake) as service:
+            sent |= publish(node, topic, [b"%d of %d" % (number, part) for number in range(50)])
+            rounds(service, complete(service, topic))
+        backups.append((lake / "catalog.db").read_bytes())
+    (lake / "catalog.db").write_bytes(backups[0])
+    assert query(lake, topic, "SELECT count(*) FROM t") == [(50,)]
+    with serving(spark, node, lake) as service:
+        rounds(service, complete(service, topic))
+    found = query(lake, topic, "SELECT value, _partition, _offset FROM t")
+    assert sorted((value, (partition, offset)) for value, partition, offset in found) == sorted(sent.items())
+
+
+def test_a_slice_of_a_table_and_the_tail_go_into_a_topic_once(
+    spark: SparkSession,
+    own_node: Node,
+    make_topic: CreateTopic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    node, lake, jobs = own_node, tmp_path / "lake", Jobs(own_node, capsys)
+    fresh = {"table": "iceberg", "table.freshness.ms": "100"}
+    topic, again = make_topic(2, **fresh), make_topic(1)
+    typed = make_topic(1, **fresh, **{"table.schema": "registry"})
+    upsert = make_topic(1, **fresh, **{"table.mode": "upsert"})
+    began_ms = time.time_ns() // 1_000_000 - 3_600_000
+    producer = KafkaProducer({"bootstrap.servers": node.address})
+
+    def send(numbers: range) -> None:
+        """A message for each, at its second."""
+        for number in numbers:
+            value, key, moment = b"%d" % number, b"key %d" % (number % 7), began_ms + number * 1000
+            producer.produce(topic, value, key, number % 2, timestamp=moment, headers=[("number", value)])
+        producer.flush()
+
+    with serving(spark, node, lake) as service, registry(node) as client:
+        write = AvroSerializer(client, order(("value", "bytes", ""), ("id", "int", 0)))
+        produce(node, typed, write({"value": b"x", "id": 1}, value_of(typed)))
+        publish(node, upsert, [b"a row"])
+        for part in range(4):
+            send(range(part * 25, part * 25 + 25))
+            rounds(service, complete(service, topic, typed, upsert))
+    send(range(100, 130))
+    start, stop = (f"{moment.isoformat()}Z" for moment in (at(began_ms + 20_000), at(began_ms + 120_000)))
+    words = (topic, "--lake", str(lake), "--into", again, "--from", start, "--to", stop, "--keep-timestamps")
+    kill_after_a_slice(monkeypatch, jobs, *words, "--batch", "30")
+    before = files_of(lake, topic)
+    service.kept[topic].table.tidy(spark, 2)
+    assert files_of(lake, topic) != before, "those that it began with were put together"
+    assert jobs(backfill, *words, "--batch", "30")["written"] <= 100
+    nothing = jobs(backfill, *words, "--batch", "30")
+    assert (nothing["written"], nothing["why"]) == (0, "no message of that time is new")
+    rows = spark.read.format("goqueue").option("kafka.bootstrap.servers", node.address).option("includeHeaders", "true")
+    back = rows.load(again).selectExpr("value", "key", "headers", "unix_millis(timestamp) AS at").collect()
+    found = sorted((int(row.value), bytes(row.key), bytes(row.headers[0].value), row.at) for row in back)
+    wanted = [(n, b"key %d" % (n % 7), b"%d" % n, began_ms + n * 1000) for n in range(20, 120)]
+    assert found == wanted
+    for other, why in ((typed, "typed columns (table.schema=registry)"), (upsert, "the last row of each key")):
+        assert why in jobs(backfill, other, "--lake", str(lake), "--into", again, code=2)["error"]
+
+
+def files_of(lake: Path, topic: str) -> set[str]:
+    return {task.file.file_path for task in table_of(lake, topic).scan().plan_files()}
+
+
+def at(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).replace(tzinfo=None)
+
+
+def kill_after_a_slice(monkeypatch: pytest.MonkeyPatch, jobs: Jobs, *words: str) -> None:
+    """The second slice is in the topic, and nobody has noted that."""
+
+    def killed(state: restore.State, slices: int) -> None:
+        if slices == 2:
+            raise KeyboardInterrupt
+        noted(state, slices)
+
+    noted = restore.State.note
+    with monkeypatch.context() as patched:
+        patched.setattr(restore.State, "note", killed)
+        with pytest.raises(KeyboardInterrupt):
+            jobs(backfill, *words)
 
 
 def check_pages(service: Any, topic: str) -> None:

@@ -2,17 +2,20 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from goqueue.client import InvalidArgument, Job, LeaseLost, Reject, RetryLater, Worker
+from goqueue.ports.network import LoopNetwork
 from goqueue.testing import MemoryBroker, broker
 from tests.unit.testing.loops import in_loop, turn
 
 GROUP = "packers"
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 
 @asynccontextmanager
@@ -217,6 +220,72 @@ async def test_what_is_held_for_too_long_goes_to_others() -> None:
                 with pytest.raises(LeaseLost):
                     await job.ack()
                 await again.ack()
+
+
+class Cut(LoopNetwork):
+    """Its connections break when it says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: list[asyncio.Transport] = []
+
+    async def connect(self, make: Callable[[], P], host: str, port: int) -> tuple[asyncio.Transport, P]:
+        made = await super().connect(make, host, port)
+        self._made.append(made[0])
+        return made
+
+    def cut(self) -> None:
+        for each in self._made:
+            each.abort()
+
+
+SETTLINGS: dict[str, Callable[[Job], Awaitable[None]]] = {
+    "ack": lambda job: job.ack(),
+    "nack": lambda job: job.nack("1h"),
+    "reject": lambda job: job.reject("no"),
+    "extend": lambda job: job.extend("1h"),
+}
+
+
+@pytest.mark.parametrize("how", SETTLINGS)
+@in_loop
+async def test_who_settles_after_a_lost_connection_does_not_settle_the_next_delivery(how: str) -> None:
+    async with orders(partitions=1) as b:
+        await publish(b, 1)
+        network = Cut()
+        async with worker(b, concurrency=2, prefetch=0, network=network) as w:
+            job = await w.next()
+            assert job is not None
+            network.cut()
+            again = await w.next()
+            assert again is not None
+            assert again.offset == job.offset
+            with pytest.raises(LeaseLost):
+                await SETTLINGS[how](job)
+            assert (await b.lag("orders", GROUP)).leased == 1
+            await again.ack()
+        lag = await b.lag("orders", GROUP)
+        assert (lag.ready, lag.leased, lag.waiting) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("how", SETTLINGS)
+@in_loop
+async def test_who_settles_after_its_lease_does_not_settle_the_next_delivery_to_the_same_worker(how: str) -> None:
+    async with orders(partitions=1) as b:
+        await publish(b, 1)
+        async with worker(b, concurrency=2, prefetch=0) as w:
+            job = await w.next()
+            assert job is not None
+            await job.extend("1ms")  # and the worker does not know that it has to renew it
+            again = await w.next()
+            assert again is not None
+            assert again.offset == job.offset
+            with pytest.raises(LeaseLost):
+                await SETTLINGS[how](job)
+            assert (await b.lag("orders", GROUP)).leased == 1
+            await again.ack()
+        lag = await b.lag("orders", GROUP)
+        assert (lag.ready, lag.leased, lag.waiting) == (0, 0, 0)
 
 
 @in_loop

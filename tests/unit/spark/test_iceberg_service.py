@@ -9,6 +9,7 @@ import pytest
 
 from goqueue.model.codes import Code
 from goqueue.spark.errors import SparkError
+from goqueue.spark.iceberg.checkpoints import NOTE, note
 from goqueue.spark.iceberg.discovery import _with_option
 from goqueue.spark.iceberg.pages import served
 from goqueue.spark.iceberg.service import Service
@@ -82,6 +83,43 @@ def test_a_table_that_is_made_anew_is_written_from_the_beginning(tmp_path: Path)
     world.round()
     world.round()
     assert world.started[-1][1] != first
+
+
+def test_a_table_that_was_put_back_to_an_older_state_goes_on_from_there(tmp_path: Path) -> None:
+    """The catalog is restored from a backup, and the checkpoints are not: they are behind rows that the table lost."""
+
+    def began(restored: bytes | None = None) -> tuple[TopicTable, Path]:
+        if restored is not None:
+            (tmp_path / "catalog.db").write_bytes(restored)
+        world = World(tmp_path)
+        world.topics = [topic("orders")]
+        world.round()
+        ((_, checkpoint, _),) = world.started
+        return world.service.kept["orders"].table, Path(checkpoint)
+
+    def do(batch: int, table: TopicTable, checkpoint: Path) -> None:
+        """A micro-batch of a query of Spark."""
+        (checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
+        (checkpoint / "offsets" / str(batch)).write_text("{}")
+        write(table, messages(range(batch * 10, batch * 10 + 10)), batch)
+        note(str(checkpoint), table.reached)
+
+    table, checkpoint = began()
+    do(0, table, checkpoint)
+    backup = (tmp_path / "catalog.db").read_bytes()
+    do(1, table, checkpoint)
+    newest = (tmp_path / "catalog.db").read_bytes()
+    for restored in (None, newest):
+        began(restored)
+        assert len(list((checkpoint / "offsets").iterdir())) == 2, "nothing is missing: the query goes on"
+    table, again = began(backup)
+    assert (table.reached, again) == ({0: 10}, checkpoint)
+    assert list(checkpoint.parent.iterdir()) == [], "its query begins with a new one"
+    do(1, table, checkpoint)
+    assert table.reached == {0: 20}
+    (checkpoint / NOTE).write_bytes(b"")  # which says nothing
+    began()
+    assert not checkpoint.exists()
 
 
 def test_a_topic_whose_options_are_not_understood_stops_no_other(tmp_path: Path) -> None:

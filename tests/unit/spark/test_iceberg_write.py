@@ -132,6 +132,23 @@ def test_a_table_that_is_dropped_under_its_query_is_written_from_the_start(tmp_p
     assert topic.load(None)[0].scan().to_arrow().num_rows == 20
 
 
+def test_a_table_that_is_put_back_under_its_query_is_written_from_where_it_is(tmp_path: Path) -> None:
+    topic = topic_table(tmp_path)
+    topic.open()
+    write(topic, messages(range(10)), 0)
+    older = topic.load(None)[0].properties["goqueue.state"]
+    write(topic, messages(range(10, 20)), 1)
+    with topic.load(None)[0].transaction() as transaction:
+        transaction.set_properties({"goqueue.state": older})
+    topic.load(None)  # as the tidying does
+    with pytest.raises(SparkError, match=r"goqueue.shop_orders was put back to an older state: it is written from"):
+        write(topic, messages(range(20, 30)), 2)
+    topic.open()
+    assert topic.reached == {0: 10}, "where its next query begins"
+    write(topic, messages(range(10, 30)), 0)
+    assert topic.reached == {0: 30}
+
+
 def test_dead_letters_under_a_number_that_was_there_before_are_added_too(tmp_path: Path, latest: Any) -> None:
     topic = typed(tmp_path)
     write(topic, rows_of([GARBAGE, FRAME + written(ORDER, {"id": 1})]), 7)

@@ -1,8 +1,10 @@
 from argparse import Namespace
+from hashlib import sha256
 
 import pytest
 
 from goqueue.spark.jobs import queries
+from goqueue.spark.jobs.backfill import _name
 from goqueue.spark.jobs.lake_tables import TABLES, advice, settings_of
 from goqueue.spark.jobs.running import JobFailed
 from goqueue.spark.jobs.table import ARCHIVE
@@ -43,3 +45,10 @@ def test_a_batch_has_a_size_where_spark_knows_of_it(monkeypatch: pytest.MonkeyPa
     assert queries.limits_of(Namespace(batch=None)) == {}
     with pytest.raises(JobFailed, match=r"--batch needs pyspark 4\.2 or newer.*all is one batch"):
         queries.limits_of(Namespace(batch=7))
+
+
+def test_a_backfill_of_a_version_before_goes_on_and_each_time_asked_for_is_another_one() -> None:
+    words = {"topic": "orders", "select": None, "start": None, "stop": None, "keep_timestamps": False}
+    assert _name(Namespace(**words), "out") == f"orders-{sha256(b'outNone').hexdigest()[:12]}"
+    changes: list[dict[str, object]] = [{}, {"start": 0}, {"stop": 0}, {"start": 1}, {"keep_timestamps": True}]
+    assert len({_name(Namespace(**words | change), "out") for change in changes}) == len(changes)

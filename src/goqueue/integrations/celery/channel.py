@@ -202,11 +202,13 @@ class Channel(virtual.Channel):
             self._link.run(self._taps[-1].limit(prefetch_count))
 
     def deliver(self, arrival: Arrival) -> bool:
-        """To whoever consumes its queue. False: nobody does any more, and it goes back."""
+        """To whoever consumes its queue. False: nobody does any more, and it goes back. Or it has waited here, behind a
+        long task, while the connection was lost over which it was leased: then it is delivered again already.
+        """
         message, job = arrival.message, arrival.job
         assert message is not None
         callback = None if self.closed else self.connection._callbacks.get(arrival.queue)  # noqa: SLF001
-        if callback is None:
+        if callback is None or (job is not None and not job.is_ours):
             if job is not None:
                 self._link.settle(job, _again)
             return False

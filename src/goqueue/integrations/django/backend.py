@@ -6,7 +6,6 @@ by key.
 
 import atexit
 import json
-import threading
 from datetime import timedelta
 from traceback import format_exception
 from typing import Any
@@ -31,6 +30,7 @@ from django.utils.json import normalize_json
 from django.utils.module_loading import import_string
 
 from goqueue.client import Security, sync
+from goqueue.client.faces import ProcessLock
 
 LANES = ("background", "low", "normal", "high", "critical")
 ID_CHARS = 32
@@ -54,7 +54,7 @@ class GoQueueBackend(BaseTaskBackend):
         self._kept_s = options.get("results_kept", KEPT).total_seconds()
         self.supports_get_result = self._cache is not None
         self._producer: sync.Producer | None = None
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def topic(self, queue: str) -> str:
         return self.prefix + queue
@@ -87,7 +87,7 @@ class GoQueueBackend(BaseTaskBackend):
 
     def _started(self) -> sync.Producer:
         """One for each process: a server that loads its application and then forks has another one in each child."""
-        with self._lock:
+        with self._lock.own:
             if self._producer is None or not self._producer.is_of_this_process:
                 self._producer = sync.Producer(self.servers, linger_ms=0, security=self.security).start()
                 atexit.register(self._producer.close)

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from goqueue.model.errors import GoQueueError
 from goqueue.spark.iceberg.catalogs import Catalogs
+from goqueue.spark.iceberg.checkpoints import discard_if_ahead
 from goqueue.spark.iceberg.lag import NO_LAG, Behind, Lag
 from goqueue.spark.iceberg.settings import NAMESPACE, TableSettings, settings_of
 from goqueue.spark.iceberg.table import TopicTable
@@ -185,7 +186,9 @@ class Service:
         kept.commits_before = kept.table.counts.commits
         try:
             kept.table.open()
-            kept.query = self._start(kept.table, self.checkpoint(kept.table))
+            checkpoint = self.checkpoint(kept.table)
+            discard_if_ahead(checkpoint, kept.table.reached)
+            kept.query = self._start(kept.table, checkpoint)
         except (GoQueueError, PySparkException) as error:
             self._note_failure(kept, one_line(error))
         except Exception as error:  # noqa: BLE001  each catalog and file system has errors of its own

@@ -33,6 +33,7 @@ from goqueue.spark.errors import SparkError
 from goqueue.spark.formats.plan import Decoding, fields_of, make_format, subjects_of
 from goqueue.spark.formats.registry import Registry
 from goqueue.spark.iceberg.catalogs import Catalogs
+from goqueue.spark.iceberg.checkpoints import is_behind
 from goqueue.spark.iceberg.columns import DEAD, OWN, VALUE, Named, held, iceberg_schema, named, renamed, spec_of
 from goqueue.spark.iceberg.files import as_bytes, from_bytes, target_of
 from goqueue.spark.iceberg.rows import RESULT_DDL, Plan, Told, read_told, write_rows
@@ -100,6 +101,8 @@ class TopicTable:
         """Whoever commits to the table in this process holds it: of two that commit at once, one has to begin again."""
         self.table_id = ""
         """Of the table that was opened: one that was dropped and made again has another."""
+        self.reached: dict[int, int] = {}
+        """How far the table was for its query. What lies before, the query does not read again."""
         self._catalogs = catalogs
         self._server = server
 
@@ -124,6 +127,7 @@ class TopicTable:
         with self.lock:
             table, state = self.load(self.decoding())
             self.table_id = str(table.metadata.table_uuid)
+            self.reached = state.positions
             self._settle(state)
 
     def _found(self, name: str, columns: pa.Schema, partition: tuple[Field, ...] = ()) -> Table:
@@ -172,6 +176,12 @@ class TopicTable:
                     raise SparkError(
                         f"table {NAMESPACE}.{self.settings.name} was made anew: it is written from the start"
                     )
+                if is_behind(state.positions, self.reached):
+                    raise SparkError(
+                        f"table {NAMESPACE}.{self.settings.name} was put back to an older state: it is written from"
+                        " there"
+                    )
+                self.reached = state.positions
                 self._settle(state)
                 if files is not None and state == meant:  # it was committed, and the answer was lost
                     self.counts = self.counts.plus(files.counts)
@@ -191,6 +201,7 @@ class TopicTable:
                         raise
                     continue
                 self.counts, self.positions = self.counts.plus(files.counts), meant.positions
+                self.reached = meant.positions
                 self._settle(meant)
                 return
 

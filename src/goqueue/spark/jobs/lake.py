@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from goqueue.spark.errors import SparkError
-from goqueue.spark.jobs.lake_tables import BATCH, DATE, TABLES, Table
+from goqueue.spark.jobs.lake_tables import BATCH, DATE, TABLES, Table, has_typed_values
 from goqueue.spark.jobs.running import EXIT_NOT_FOUND, EXIT_USAGE, JobFailed
 from goqueue.spark.jobs.served_tables import ServedTable, is_served, served_topics
 
@@ -144,6 +144,21 @@ class Lake:
         if self._found(topic) is None:
             has = ", ".join(self.topics()) or "nothing"
             raise JobFailed(f"there is no topic {topic!r} in {self.root}, which has {has}", EXIT_NOT_FOUND)
+
+    def is_served(self, topic: str) -> bool:
+        """Whether it is a table that `goqueue pipeline serve` keeps."""
+        return self._found(topic) == SERVED
+
+    def check_bytes(self, topic: str) -> None:
+        """JobFailed: values were decoded, and those that the topic had are not kept."""
+        if not has_typed_values(self.read(topic)):
+            return
+        kept = (
+            "this table has typed columns (table.schema=registry)"
+            if self.is_served(topic)
+            else "this archive holds typed values (--values)"
+        )
+        raise JobFailed(f"{kept}, not the bytes that the topic had", EXIT_USAGE)
 
     def _whole(self, rows: DataFrame, topic: str) -> DataFrame:
         """The name of a topic is no column of its files: read from a directory's name, 007 would become 7."""

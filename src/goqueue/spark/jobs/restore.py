@@ -20,7 +20,6 @@ from goqueue.model.tenancy import RETENTION
 from goqueue.records.wishes import DEDUP_ID, DELAY_MS, DELIVER_AT, EXPIRES_AT
 from goqueue.spark.jobs import why_nothing
 from goqueue.spark.jobs.lake import Lake
-from goqueue.spark.jobs.lake_tables import has_typed_values
 from goqueue.spark.jobs.queries import Stopping, told_to_stop
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed, Run, check_topics, submitted, topic_config
 from goqueue.spark.jobs.table import RESTORE
@@ -40,14 +39,13 @@ def restore(run: Run) -> int:
     given, totals = run.given, Totals()
     lake = Lake(run.spark, given.lake)
     into = given.into or given.topic
+    lake.check_bytes(given.topic)
     rows = chosen(lake.read(given.topic), given)
-    if has_typed_values(rows):
-        raise JobFailed("this archive holds typed values (--values), not the bytes that a topic had", EXIT_USAGE)
     if given.dry_run:
         return _dry_run(run, rows, into, lake.read(given.topic))
     check_topics(run.at, [into])
     if given.keep_timestamps:
-        _check_retention(run, rows, into)
+        check_retention(run, rows, into)
     state = State(lake, given.state or lake.own_path("restores", _name(given)))
     if state.done is None:
         cut(rows, max(1, round(given.rate)) if given.rate else SLICE_ROWS).write.mode("overwrite").parquet(state.rows)
@@ -71,7 +69,7 @@ def restore(run: Run) -> int:
 class State:
     """What a restore will write, and how much of it is written."""
 
-    def __init__(self, lake: Lake, path: str) -> None:
+    def __init__(self, lake: Lake, path: str, prefix: str = "restore-") -> None:
         self._lake = lake
         self._path = path
         self._note = f"{path}/done.json"
@@ -79,7 +77,7 @@ class State:
         noted = lake.read_text(self._note)
         found: dict[str, Any] = json.loads(noted) if noted else {}
         self.done: int | None = found.get("slices")
-        self.writer: str = found.get("writer") or f"restore-{uuid4().hex}"
+        self.writer: str = found.get("writer") or f"{prefix}{uuid4().hex}"
 
     def note(self, slices: int) -> None:
         self.done = slices
@@ -91,9 +89,15 @@ class State:
 
 
 def chosen(rows: DataFrame, given: Namespace) -> DataFrame:
+    rows = within(rows, given)
+    return rows.where(given.where) if given.where else rows
+
+
+def within(rows: DataFrame, given: Namespace) -> DataFrame:
+    """Those of the time that was asked for."""
     for bound, sign in ((given.start, ">="), (given.stop, "<")):
         rows = rows if bound is None else rows.where(f"timestamp {sign} timestamp_millis({bound})")
-    return rows.where(given.where) if given.where else rows
+    return rows
 
 
 def cut(rows: DataFrame, slice_rows: int) -> DataFrame:
@@ -118,7 +122,7 @@ def message(given: Namespace) -> list[Column]:
     return [f.col("key"), f.col("value"), headers.alias("headers"), *partition, *timestamp]
 
 
-def _check_retention(run: Run, rows: DataFrame, into: str) -> None:
+def check_retention(run: Run, rows: DataFrame, into: str) -> None:
     """Retention goes by the time of a message: what is too old would be gone again without a word."""
     retention_ms = int(topic_config(run.at, into, RETENTION))
     oldest = rows.agg(f.min("timestamp").alias("at")).collect()[0]["at"]

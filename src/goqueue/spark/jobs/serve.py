@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from goqueue.spark.iceberg.checkpoints import note
 from goqueue.spark.iceberg.discovery import topics_with_tables
 from goqueue.spark.iceberg.pages import served
 from goqueue.spark.iceberg.rows import SOURCE
@@ -92,6 +93,7 @@ def _started(run: Run, table: TopicTable, checkpoint: str) -> StreamingQuery:
 
     def write(batch: DataFrame, number: int) -> None:
         table.write(batch, query_id_of(batch.sparkSession), number)
+        note(checkpoint, table.reached)
 
     options = limits_of(run.given) | {"columns": ",".join(SOURCE)}
     # Where there is no checkpoint, or it was lost, the table says where to go on.

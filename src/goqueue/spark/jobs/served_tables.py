@@ -10,6 +10,8 @@ from goqueue.spark.errors import SparkError
 from goqueue.spark.jobs.running import EXIT_USAGE, JobFailed
 
 CATALOG = "catalog.db"
+_LETTERS = {"_value", "_reason"}
+"""What a table of dead letters has beside the columns that all have."""
 _RENAMED = {"_key": "key", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
 _ORDER = ("key", "value", "partition", "offset", "timestamp", "timestampType", "headers")
 _EMPTY = (
@@ -42,6 +44,17 @@ def is_served(root: str, topic: str) -> bool:
     return own_catalog(path).table_exists((NAMESPACE, _name(topic)))
 
 
+def mode_of(root: str, topic: str) -> str:
+    """How its rows were put into the table; empty: none were, or a version before did it."""
+    from goqueue.spark.iceberg.catalogs import own_catalog
+    from goqueue.spark.iceberg.settings import NAMESPACE
+    from goqueue.spark.iceberg.state import read_state
+
+    table = own_catalog(Path(root.removeprefix("file://"))).load_table((NAMESPACE, _name(topic)))
+    state = read_state(table.properties)
+    return "" if state is None else state.mode
+
+
 def _name(topic: str) -> str:
     return re.sub(r"\W", "_", topic, flags=re.ASCII)
 
@@ -67,6 +80,7 @@ class ServedTable:
     def read(self) -> DataFrame:
         """All that it has now. Its files are read as they are: none of them has rows that were deleted."""
         from goqueue.spark.iceberg.catalogs import own_catalog
+        from goqueue.spark.iceberg.columns import OWN
         from goqueue.spark.iceberg.settings import NAMESPACE
 
         tasks = list(own_catalog(self._root).load_table((NAMESPACE, self._name)).scan().plan_files())
@@ -75,12 +89,16 @@ class ServedTable:
         if not tasks:
             return self._spark.createDataFrame([], _EMPTY)
         rows = self._spark.read.option("mergeSchema", "true").parquet(*(task.file.file_path for task in tasks))
-        fields = [name for name in rows.columns if not name.startswith("_")]
-        value = "_value" if "_value" in rows.columns else "value"
-        column = f.col(value) if value in rows.columns else f.struct(*(f.col(f"`{name}`") for name in fields))
+        fields = [name for name in rows.columns if name not in OWN.names]
+        if set(fields) == _LETTERS:
+            column = f.col("_value")
+        elif fields == ["value"]:  # a schema may have such a field among others
+            column = f.col("value")
+        else:
+            column = f.struct(*(f.col(f"`{name}`") for name in fields))
         own = {new: f.col(name) for name, new in _RENAMED.items()}
         kept = own | {"value": column, "timestampType": f.lit(0), "headers": f.coalesce("_headers", f.array())}
         return rows.select(*(kept[name].alias(name) for name in _ORDER))
 
     def stream(self, files_per_trigger: int) -> DataFrame:  # noqa: ARG002
-        raise JobFailed("a table of goqueue pipeline serve is read as a batch: use restore", EXIT_USAGE)
+        raise JobFailed("a table of goqueue pipeline serve is read as a batch: use restore or backfill", EXIT_USAGE)

@@ -83,8 +83,11 @@ BACKFILL = Job(
     (
         place("topic", "name of the topic"),
         _LAKE,
+        _FROM,
+        _TO,
         flag("--out", metavar="DIR", help="to a directory of Parquet files"),
         flag("--into", metavar="TOPIC", help="or to this topic"),
+        flag("--keep-timestamps", help="with --into: each with the time that it had (default: that of the backfill)"),
         flag(
             "--select",
             metavar="SQL",
