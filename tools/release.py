@@ -6,6 +6,7 @@ Nothing is pushed: look at it, then `git push --follow-tags`.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,9 +44,16 @@ def set_version(text: str, version: str) -> str:
 
 
 def build_wheel(source: Path, target: Path) -> Path:
-    """The wheel of a checkout, with the setuptools that is pinned, so that nothing is fetched."""
+    """The wheel of a checkout, with the setuptools that is pinned, so that nothing is fetched.
+
+    Of a copy: setuptools works in the folder `build` beside the sources, where two at a time disturb each other."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "wheel", "--no-deps"]
-    subprocess.run([*command, "--no-build-isolation", "--wheel-dir", str(target), str(source)], check=True)
+    with tempfile.TemporaryDirectory() as directory:
+        copied = Path(directory)
+        shutil.copytree(source / "src", copied / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for name in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(source / name, copied)
+        subprocess.run([*command, "--no-build-isolation", "--wheel-dir", str(target), str(copied)], check=True)
     (wheel,) = target.glob("goqueue-*.whl")
     return wheel
 

@@ -18,6 +18,7 @@ from goqueue.client.sync import Admin
 from tests.integration.process import DEADLINE_S, Node, wait_until
 from tests.ops.behaviours import ROOT
 from tools.newer_python import find
+from tools.release import build_wheel
 
 pytestmark = pytest.mark.newer_python
 
@@ -66,7 +67,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([newer, "-m", "venv", "--without-pip", home], check=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", f"{home}/bin/python3"]
     pins = ["--constraint", str(ROOT / "requirements" / "run.txt")]
-    subprocess.run([*pip, "install", "--no-compile", *pins, DJANGO, str(ROOT)], check=True, timeout=INSTALL_S_MAX)
+    wheel = build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+    subprocess.run([*pip, "install", "--no-compile", *pins, DJANGO, str(wheel)], check=True, timeout=INSTALL_S_MAX)
     return home / "bin" / "python3"
 
 
