@@ -343,6 +343,52 @@ class QueueGroups:
 
         ask_all(wanted, restored)
 
+    # -- steps of a promotion
+
+    def take_over_at(self, place: Place, fork_id: str, on_reply: OnReply[bool]) -> None:
+        """Let a group be in one partition what its fork is there. False: the fork does not read there, and the group
+        stays as it is."""
+        try:
+            found = self.companions.find(place.topic, place.partition)
+            places = () if found is None else found.peek().state_of(fork_id).places
+        except GoQueueError as error:
+            on_reply(error.kept())
+            return
+        if found is None or not places:
+            on_reply(False)
+        else:
+            command = RestoreGroup(place.group_id, GroupState({}, tuple(places)))
+            found.submit(command, lambda reply: on_reply(reply if isinstance(reply, GoQueueError) else True))
+
+    def drop_at(self, place: Place, on_reply: OnReply[bool]) -> None:
+        """Forget a group in one partition. False: it does not read there."""
+        try:
+            found = self.companions.find(place.topic, place.partition)
+            is_there = found is not None and place in found.peek().places(place.group_id)
+        except GoQueueError as error:
+            on_reply(error.kept())
+            return
+        if found is None or not is_there:
+            on_reply(False)
+        else:
+            command = DropGroup(place.group_id, None)
+            found.submit(command, lambda reply: on_reply(reply if isinstance(reply, GoQueueError) else True))
+
+    def take_over_options(self, group_id: str, fork_id: str, on_reply: OnReply[Code]) -> None:
+        """A fork without any has lost them to a promotion that was not finished: the group has them."""
+        kept = self._kept(fork_id)
+        if kept:
+            options = {**kept, FORK_OF: self.origin(group_id)}
+            self._set_options(SetGroupOptions(group_id, options, replace_all=True), on_reply)
+        else:
+            on_reply(Code.NONE)
+
+    def forget_options(self, group_id: str, on_reply: OnReply[Code]) -> None:
+        if self._kept(group_id):
+            self._set_options(SetGroupOptions(group_id, {}, replace_all=True), on_reply)
+        else:
+            on_reply(Code.NONE)
+
     # -- all of them
 
     def tally(self) -> Tally:
