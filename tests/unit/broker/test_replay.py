@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.queues.restoring import drop_at
 from goqueue.broker.queues.settle import Wanted
 from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.machines.groups import commands
@@ -300,8 +301,8 @@ def test_a_group_keeps_its_place_where_its_fork_has_none() -> None:
     node.ack(*node.receive())
     fork(node)
     queues = node.broker.queues
-    assert node.reply(lambda done: queues.drop_at(Place("fork", "orders", 1), done)) is True
-    assert node.reply(lambda done: queues.drop_at(Place("fork", "orders", 1), done)) is False
+    assert node.reply(lambda done: drop_at(queues, Place("fork", "orders", 1), done)) is True
+    assert node.reply(lambda done: drop_at(queues, Place("fork", "orders", 1), done)) is False
     assert seek(node, EARLIEST, "fork", partitions=[0]) == [Moved(0, 1, 0)]
     assert promote(node) is None
     assert queues.places("workers") == [Place("workers", "orders", 0), Place("workers", "orders", 1)]

@@ -13,9 +13,11 @@ import msgspec
 from goqueue.broker.queues.companions import Spot
 from goqueue.broker.queues.queue_groups import for_each
 from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.restoring import drop_at, take_over_at
 from goqueue.machines.deliveries.commands import Place
 from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
+from goqueue.model.group_options import FORK_OF
 from goqueue.model.refusal import Refused
 
 
@@ -42,9 +44,9 @@ def step_here(queues: Queues, step: PromotionStep, spots: Sequence[Spot], on_don
             done(reply)
 
         if step.group_id is None:
-            queues.drop_at(Place(step.fork_id, *spot), told)
+            drop_at(queues, Place(step.fork_id, *spot), told)
         else:
-            queues.take_over_at(Place(step.group_id, *spot), step.fork_id, told)
+            take_over_at(queues, Place(step.group_id, *spot), step.fork_id, told)
 
     if step.group_id is None:
         queues.forget(step.fork_id)
@@ -83,13 +85,21 @@ class Promotion:
             words = f"{self._fork_id!r} has just been changed in {topic}/{partition}; it was not dropped, try again"
             self._on_done(Refused(Code.LEADER_NOT_AVAILABLE, words))
             return
-        self._queues.take_over_options(self._group_id, self._fork_id, partial(self._then, self._drop))
+        kept = self._queues.kept_options(self._fork_id)
+        if kept:
+            options = {**kept, FORK_OF: self._queues.origin(self._group_id)}
+            self._queues.replace_options(self._group_id, options, partial(self._then, self._drop))
+        else:  # a promotion that was not finished has forgotten them: the group has them
+            self._drop()
 
     def _drop(self) -> None:
         self._at_leaders(PromotionStep(self._fork_id, None), self._spots, partial(self._then, self._forget))
 
     def _forget(self) -> None:
-        self._queues.forget_options(self._fork_id, partial(self._then, lambda: self._on_done(None)))
+        if self._queues.kept_options(self._fork_id):
+            self._queues.replace_options(self._fork_id, {}, partial(self._then, lambda: self._on_done(None)))
+        else:
+            self._on_done(None)
 
     def _then(self, follow: Callable[[], None], reply: object) -> None:
         if isinstance(reply, GoQueueError):

@@ -8,6 +8,7 @@ from goqueue.broker.queues.companions import Spot
 from goqueue.broker.queues.promotion import OnStep, Promotion, PromotionStep, step_here
 from goqueue.broker.queues.queue_groups import for_each
 from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.restoring import restore
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import GroupState, Place, PlaceState, Replay, ReplayReply
@@ -341,7 +342,7 @@ class Replays:
             on_done(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{target_id!r} is a consumer group"))
             return
         state = self._queues.state_of(source_id)
-        self._queues.restore(target_id, state, self._topic, lambda reply: on_done(_error(reply)), origin=origin)
+        restore(self._queues, target_id, state, self._topic, lambda reply: on_done(_error(reply)), origin=origin)
 
     def compare(self, first_id: str, second_id: str) -> list[Difference]:
         """Partition by partition, what only one of two groups has settled. Only places that differ."""
