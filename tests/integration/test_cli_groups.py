@@ -2,7 +2,10 @@
 
 import json
 
+from confluent_kafka import Consumer, TopicPartition
+
 from tests.integration.goqueue_command import Command
+from tests.integration.process import Node
 
 
 def test_a_group_is_looked_at_set_back_and_deleted(goqueue: Command) -> None:
@@ -62,6 +65,26 @@ def test_what_a_group_has_still_to_do_is_counted(goqueue: Command) -> None:
     assert (topic["messages"], topic["messages_per_second"]) == (5, None)
     (group,) = [each for each in looked["groups"] if each["group"] == "cli-counting"]
     assert (group["ready"], group["leased"], group["waiting"], group["lag"]) == (3, 1, 0, 4)
+
+
+def test_a_pause_tells_what_it_does_not_stop(goqueue: Command, node: Node) -> None:
+    goqueue.run("topic", "create", "cli-paused", "-p", "1")
+    goqueue.run("produce", "cli-paused", "-m", "a")
+    reader = Consumer({"bootstrap.servers": node.address, "group.id": "cli-reader", "enable.auto.commit": False})
+    reader.commit(offsets=[TopicPartition("cli-paused", 0, 1)], asynchronous=False)
+    reader.close()
+    words = "group cli-reader is paused, but it is a consumer group: what it reads as a stream it reads on\n"
+    assert goqueue.run("group", "pause", "cli-reader").out == words
+
+    goqueue.run("consume", "cli-paused", "--group", "cli-taker", "--wait", "1s", "-n", "1")
+    words = "group cli-taker is paused: nothing is delivered to it\n"
+    assert goqueue.run("group", "pause", "cli-taker").out == words
+    goqueue.run("topic", "pause", "cli-paused")
+    words = "group cli-taker is resumed, but topic cli-paused is still paused\n"
+    assert goqueue.run("group", "resume", "cli-taker").out.startswith(words)
+    goqueue.run("topic", "resume", "cli-paused")
+    assert goqueue.run("group", "resume", "cli-taker").out == "group cli-taker is delivered to again\n"
+    assert goqueue.run("group", "pause", "cli-new").out == "group cli-new is paused: nothing is delivered to it\n"
 
 
 def test_a_replay(goqueue: Command) -> None:

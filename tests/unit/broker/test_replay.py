@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.broker.queues.restoring import drop_at
 from goqueue.broker.queues.settle import Wanted
 from goqueue.machines.deliveries.commands import How, Place, Verdict
 from goqueue.machines.groups import commands
@@ -291,6 +292,22 @@ def test_a_promoted_fork_is_what_its_group_has_settled_from_then_on(how: str | N
     node.ack(*got)
     node.put("orders", b"new")
     assert node.received() == [b"new"]
+
+
+def test_a_group_keeps_its_place_where_its_fork_has_none() -> None:
+    """Also what the first of two promotions has dropped there, if the second is what finishes."""
+    node = queue_node(partitions=2)
+    node.put("orders", NewMessage(b"0", partition=0), NewMessage(b"1", partition=1))
+    node.ack(*node.receive())
+    fork(node)
+    queues = node.broker.queues
+    assert node.reply(lambda done: drop_at(queues, Place("fork", "orders", 1), done)) is True
+    assert node.reply(lambda done: drop_at(queues, Place("fork", "orders", 1), done)) is False
+    assert seek(node, EARLIEST, "fork", partitions=[0]) == [Moved(0, 1, 0)]
+    assert promote(node) is None
+    assert queues.places("workers") == [Place("workers", "orders", 0), Place("workers", "orders", 1)]
+    assert seek(node, LATEST, is_dry_run=True) == [Moved(0, 0, 1), Moved(1, 1, 1)]
+    assert node.received() == [b"0"]
 
 
 def test_a_dropped_fork_is_gone_and_its_group_is_not() -> None:

@@ -9,12 +9,13 @@ import msgspec
 from goqueue.broker.forwarding.calls import Call, OnDone
 from goqueue.broker.forwarding.forwarding import Forwarding
 from goqueue.broker.forwarding.others import ask_others, first_error, good_ones
-from goqueue.broker.forwarding.parts import Answered, check_leads, in_parts
+from goqueue.broker.forwarding.parts import Answered, Spot, check_leads, in_parts
+from goqueue.broker.queues.promotion import OnStep, PromotionStep, step_here
 from goqueue.broker.queues.queues import Queues
 from goqueue.broker.queues.replay import OnMoved, Replays
 from goqueue.machines.deliveries.commands import Place
-from goqueue.model.errors import GoQueueError
-from goqueue.ports.forwarding import Stop
+from goqueue.model.errors import GoQueueError, NotReached
+from goqueue.ports.forwarding import NotHere, Stop
 from goqueue.records.replays import Moved, Where
 
 
@@ -25,12 +26,18 @@ class Look(msgspec.Struct, array_like=True):
     partitions: list[int]
 
 
+class StepThere(msgspec.Struct, array_like=True):
+    step: PromotionStep
+    spots: list[Spot]
+
+
 LOOK: Call[Look, list[Moved]] = Call("look-at-places", Look, list[Moved])
 PLACES: Call[str, list[Place]] = Call("places-of-group", str, list[Place])
+STEP: Call[StepThere, Sequence[bool]] = Call("promotion-step", StepThere, list[bool])
 
 
 class SpreadReplays:
-    """What `Replays.look` and `Replays.places` do in a cluster."""
+    """What `Replays.look`, `Replays.places` and steps of a promotion do in a cluster."""
 
     def __init__(self, forwarding: Forwarding, replays: Replays, queues: Queues) -> None:
         self._forwarding = forwarding
@@ -39,6 +46,7 @@ class SpreadReplays:
         replays.elsewhere = self
         LOOK.serve(forwarding, self._serve_look)
         PLACES.serve(forwarding, self._serve_places)
+        STEP.serve(forwarding, self._serve_step)
 
     def look(self, group_id: str, topic: str, where: Where, partitions: Sequence[int], on_looked: OnMoved) -> None:
         def chosen(part: list[int]) -> list[int]:
@@ -68,6 +76,33 @@ class SpreadReplays:
             on_places(first_error(replies.values()) or [one for each in found for one in each])
 
         ask_others(self._forwarding, PLACES, group_id, told)
+
+    def at_leaders(self, step: PromotionStep, spots: Sequence[Spot], on_done: OnStep) -> None:
+        def here(part: list[int], answered: Answered[bool | GoQueueError]) -> None:
+            chosen = [spots[each] for each in part]
+            try:
+                self._check_leads(chosen)
+            except NotHere as error:  # not yet, or not any more
+                answered(NotReached(str(error)))
+            else:
+                step_here(self._queues, step, chosen, answered)
+
+        def there(node_id: int, part: list[int], answered: Answered[bool | GoQueueError]) -> None:
+            STEP.ask(self._forwarding, node_id, StepThere(step, [spots[each] for each in part]), answered)
+
+        def all_done(found: list[bool | GoQueueError]) -> None:
+            on_done(first_error(found) or good_ones(found))
+
+        in_parts(self._forwarding, spots, here, there, all_done)
+
+    def _check_leads(self, spots: Sequence[Spot]) -> None:
+        for spot in spots:
+            check_leads(self._forwarding, *spot)
+
+    def _serve_step(self, wanted: StepThere, _timeout_ms: int, on_reply: OnDone[Sequence[bool]]) -> Stop | None:
+        self._check_leads(wanted.spots)
+        step_here(self._queues, wanted.step, wanted.spots, on_reply)
+        return None
 
     def _serve_look(self, wanted: Look, _timeout_ms: int, on_reply: OnDone[list[Moved]]) -> Stop | None:
         for partition in wanted.partitions:

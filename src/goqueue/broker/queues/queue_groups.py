@@ -5,9 +5,9 @@ many partitions.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from goqueue.broker.queues.companions import NOBODY, DeliveryCompanions, Opening, Spot, places_of
+from goqueue.broker.queues.companions import NOBODY, DeliveryCompanions, Opening, places_of
 from goqueue.broker.queues.stands import OnStands
 from goqueue.machines.deliveries.commands import (
     DropGroup,
@@ -17,7 +17,6 @@ from goqueue.machines.deliveries.commands import (
     Measure,
     Place,
     PlaceCommand,
-    RestoreGroup,
     Tally,
 )
 from goqueue.machines.deliveries.machine import Deliveries
@@ -30,7 +29,6 @@ from goqueue.model.group_options import FORK_OF, check_group_options, without_or
 from goqueue.model.ids import check_group_id
 from goqueue.model.ranges import Range
 from goqueue.model.refusal import Refused
-from goqueue.model.topics import Topic
 from goqueue.runtime.ahead import OnReply
 from goqueue.runtime.clock import Clock
 from goqueue.runtime.coordinator import Coordinator
@@ -120,6 +118,14 @@ class QueueGroups:
 
     def _kept(self, group_id: str) -> Mapping[str, str]:
         return self._store.group_options.get(group_id, {})
+
+    def kept_options(self, group_id: str) -> Mapping[str, str]:
+        """Also where it was forked from."""
+        return self._kept(group_id)
+
+    def replace_options(self, group_id: str, kept: Mapping[str, str | None], on_reply: OnReply[Code]) -> None:
+        """By what was kept of a group."""
+        self._set_options(SetGroupOptions(group_id, kept, replace_all=True), on_reply)
 
     def set_options(self, group_id: str, changes: Mapping[str, str | None], on_reply: OnReply[Code]) -> None:
         """InvalidOption: one of them does not exist or cannot have that value; then none is set."""
@@ -304,44 +310,9 @@ class QueueGroups:
             if error is not None or topics is not None or not self._kept(group_id):
                 on_reply(error or Code.NONE)
             else:
-                self._set_options(SetGroupOptions(group_id, {}, replace_all=True), on_reply)
+                self.replace_options(group_id, {}, on_reply)
 
         ask_all([(each, command) for each in coordinators], dropped)
-
-    def restore(
-        self,
-        group_id: str,
-        state: GroupState,
-        find_topic: Callable[[str], Topic],
-        on_reply: OnReply[Code],
-        *,
-        origin: str | None,
-    ) -> None:
-        """Let a group be what `state` says, instead of what it was: place by place, and then its options. `origin`: the
-        group that it is a fork of."""
-        by_spot: dict[Spot, list[Any]] = {spot: [] for spot in self.companions.spots(group_id)}
-        for each in state.places:
-            by_spot.setdefault((each.topic, each.partition), []).append(each)
-        try:
-            wanted = [
-                (
-                    self.companions.of_or_made(find_topic(topic), partition),
-                    RestoreGroup(group_id, GroupState({}, tuple(places))),
-                )
-                for (topic, partition), places in by_spot.items()
-            ]
-        except GoQueueError as error:
-            on_reply(error.kept())
-            return
-
-        def restored(error: GoQueueError | None) -> None:
-            if error is not None:
-                on_reply(error)
-            else:
-                kept = {**state.options, FORK_OF: origin}
-                self._set_options(SetGroupOptions(group_id, kept, replace_all=True), on_reply)
-
-        ask_all(wanted, restored)
 
     # -- all of them
 

@@ -378,3 +378,8 @@ class Queues(QueueGroups):
         if topics is None:
             self._journeys.forget_group(group_id)
         super().drop(group_id, topics, on_reply)
+
+    def forget(self, group_id: str) -> None:
+        """What is only remembered of a group that is dropped."""
+        self._rates.forget(group_id)
+        self._journeys.forget_group(group_id)

@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from goqueue.broker.groups.groups import Groups
+from goqueue.broker.queues.companions import Spot
+from goqueue.broker.queues.promotion import OnStep, Promotion, PromotionStep, step_here
 from goqueue.broker.queues.queue_groups import for_each
 from goqueue.broker.queues.queues import Queues
+from goqueue.broker.queues.restoring import restore
 from goqueue.broker.reading.scan import scan
 from goqueue.broker.topics.topics import Topics
 from goqueue.machines.deliveries.commands import GroupState, Place, PlaceState, Replay, ReplayReply
@@ -31,6 +34,8 @@ class LedElsewhere(Protocol):
     def look(self, group_id: str, topic: str, where: Where, partitions: Sequence[int], on_looked: OnMoved) -> None: ...
 
     def places(self, group_id: str, on_places: Callable[[list[Place] | GoQueueError], None]) -> None: ...
+
+    def at_leaders(self, step: PromotionStep, spots: Sequence[Spot], on_done: OnStep) -> None: ...
 
 
 class Replays:
@@ -277,18 +282,55 @@ class Replays:
         return self._queues.forks(group_id)
 
     def promote(self, fork_id: str, group_id: str, on_done: Callable[[GoQueueError | None], None]) -> None:
-        """The group takes over what its fork has settled; the fork is dropped."""
+        """The group takes over what its fork has settled, wherever that reads; the fork is dropped when all is done. In
+        places that only the group has it stays as it is."""
         if fork_id == group_id:
             on_done(Refused(Code.INVALID_REQUEST, f"{group_id!r} cannot take over from itself"))
             return
 
-        def copied(error: GoQueueError | None) -> None:
-            if error is not None:
-                on_done(error)
+        def placed(places: list[Place] | GoQueueError) -> None:
+            if isinstance(places, GoQueueError):
+                on_done(places)
+            elif not places:
+                on_done(Refused(Code.GROUP_ID_NOT_FOUND, f"there is no queue group {fork_id!r}"))
             else:
-                self._queues.drop(fork_id, None, lambda reply: on_done(_error(reply)))
+                self._check_no_stream(group_id, lambda error: on_done(error) if error is not None else begin(places))
 
-        self._copy(fork_id, group_id, copied, origin=self._queues.origin(group_id))
+        def begin(places: list[Place]) -> None:
+            topics = sorted({place.topic for place in places})
+            try:
+                spots = [(name, number) for name in topics for number in range(self._topic(name).partitions)]
+            except GoQueueError as error:
+                on_done(error.kept())
+                return
+            Promotion(self._queues, self._at_leaders, (fork_id, group_id), spots, places, on_done).start()
+
+        self.places(fork_id, placed)
+
+    def _at_leaders(self, step: PromotionStep, spots: Sequence[Spot], on_done: OnStep) -> None:
+        if self.elsewhere is None:
+            step_here(self._queues, step, spots, on_done)
+        else:
+            self.elsewhere.at_leaders(step, spots, on_done)
+
+    def _check_no_stream(self, group_id: str, on_checked: Callable[[GoQueueError | None], None]) -> None:
+        """Of one that reads nothing as a queue yet."""
+
+        def placed(places: list[Place] | GoQueueError) -> None:
+            if isinstance(places, GoQueueError) or places:
+                on_checked(places if isinstance(places, GoQueueError) else None)
+            elif self._queues.ask_stream is None:
+                known(self._queues.is_stream(group_id))
+            else:
+                self._queues.ask_stream(group_id, known)
+
+        def known(is_stream: bool | GoQueueError) -> None:
+            if is_stream is True:
+                on_checked(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{group_id!r} is a consumer group"))
+            else:
+                on_checked(None if is_stream is False else is_stream)
+
+        self.places(group_id, placed)
 
     def _copy(
         self, source_id: str, target_id: str, on_done: Callable[[GoQueueError | None], None], *, origin: str | None
@@ -300,7 +342,7 @@ class Replays:
             on_done(Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{target_id!r} is a consumer group"))
             return
         state = self._queues.state_of(source_id)
-        self._queues.restore(target_id, state, self._topic, lambda reply: on_done(_error(reply)), origin=origin)
+        restore(self._queues, target_id, state, self._topic, lambda reply: on_done(_error(reply)), origin=origin)
 
     def compare(self, first_id: str, second_id: str) -> list[Difference]:
         """Partition by partition, what only one of two groups has settled. Only places that differ."""

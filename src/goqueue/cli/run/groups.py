@@ -1,12 +1,16 @@
 """`goqueue group`."""
 
+from collections.abc import Awaitable
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from goqueue.cli.call import Call
 from goqueue.cli.exits import EXIT_NOT_FOUND, CommandFailed
 from goqueue.cli.output import Column, column, number, plain
+from goqueue.client import HttpRefused
 from goqueue.model.group_options import PAUSED
+
+T = TypeVar("T")
 
 
 class GroupNumbers(NamedTuple):
@@ -170,14 +174,39 @@ async def reset_offsets(call: Call) -> None:
 
 
 async def pause(call: Call) -> None:
-    await _deliver(call, PAUSED, "is paused: nothing is delivered to it")
+    options = await _deliver(call, PAUSED)
+    found = await _known(call.admin.group(call.given.group))
+    if found is None or kind_of(found) == "queue":
+        _done(call, options, "is paused: nothing is delivered to it")
+    else:
+        _done(call, options, "is paused, but it is a consumer group: what it reads as a stream it reads on")
 
 
 async def resume(call: Call) -> None:
-    await _deliver(call, None, "is delivered to again")
+    options = await _deliver(call, None)
+    found = await _known(call.admin.group(call.given.group))
+    for name in [] if found is None else found.topics:
+        topic = await _known(call.admin.topic(name))
+        if topic is not None and topic.options.get("delivery") == PAUSED:
+            words = f"is resumed, but topic {name} is still paused\n  goqueue topic resume {name} delivers it again"
+            _done(call, options, words)
+            return
+    _done(call, options, "is delivered to again")
 
 
-async def _deliver(call: Call, delivery: str | None, words: str) -> None:
+async def _deliver(call: Call, delivery: str | None) -> dict[str, str]:
+    options: dict[str, str] = await call.admin.set_group_options(call.given.group, delivery=delivery)
+    return options
+
+
+async def _known(asked: Awaitable[T]) -> T | None:
+    """None: there is no such thing yet, or it may not be seen."""
+    try:
+        return await asked
+    except HttpRefused:
+        return None
+
+
+def _done(call: Call, options: dict[str, str], words: str) -> None:
     group = call.given.group
-    options = await call.admin.set_group_options(group, delivery=delivery)
     call.out.done(f"group {group} {words}", {"group": group, "options": options})

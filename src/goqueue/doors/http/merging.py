@@ -312,7 +312,6 @@ MERGES: Mapping[str, Merge] = {
     "fork": _any_said,
     "list_forks": _forks,
     "compare": _comparison,
-    "promote": _any_said,
     "drop_fork": _any_said,
     "list_transactions": _transactions,
     "transaction_stats": _summed,

@@ -18,7 +18,7 @@ const schema = (given) => ({ schema: given.schema, schemaType: given.type });
 const checked = (told) => [told.is_compatible ? "It can be registered." : "It does not fit: " + (told.messages || []).join("; ")];
 
 export const MORE = {
-  ...pauses("group", "Nothing is delivered to it any more. What its consumers hold they may settle, and messages are taken in as before.",
+  ...pauses("group", "Nothing is delivered to it as a queue any more. What it reads as a stream it reads on. What its consumers hold they may settle, and messages are taken in as before.",
     (name, is) => options(path`/groups/${name}/options`, is ? "paused" : null)),
   ...pauses("topic", "Queue groups are given nothing of it any more. Messages are taken in, and streams are read, as before.",
     (name, is) => options(path`/topics/${name}`, is ? "paused" : null)),

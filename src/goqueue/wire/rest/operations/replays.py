@@ -1,6 +1,6 @@
 """Operations that let groups read again."""
 
-from goqueue.wire.home import EVERYWHERE, GROUP, at
+from goqueue.wire.home import EVERYWHERE, GROUP, IN_PARTS, at
 from goqueue.wire.rest import replays
 from goqueue.wire.rest.operation import Resource
 
@@ -86,7 +86,7 @@ PROMOTE = REPLAYS.add(
     path=replays.ReplayGroupPath,
     body=replays.Promote,
     errors=(404,),
-    home=EVERYWHERE,
+    home=IN_PARTS,
 )
 
 DROP_FORK = REPLAYS.add(
