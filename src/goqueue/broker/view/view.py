@@ -150,6 +150,11 @@ class View(Broker):
         """Whether this client may be told that something reads this topic, as it knows its name."""
         return bool(self.allowed(Kind.TOPIC, topic, (Operation.DESCRIBE,)))
 
+    def hides(self, topic_id: bytes) -> bool:
+        """There is a topic with this id, and this client may not see it."""
+        found, scope = self._broker.topics.image.by_id(topic_id), self._scope
+        return found is not None and not scope.shows(Kind.TOPIC, found.name)
+
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""
         rights: Rights = self._scope.rights
