@@ -268,6 +268,28 @@ def test_a_kafka_client_is_told_of_a_group_if_it_may_describe_the_topics_that_ar
 
 
 @in_loop
+async def test_whoever_may_read_a_subject_reads_its_schemas_by_their_numbers() -> None:
+    async with broker() as b:
+        everything, reads = Grants("User:root", "", ("admin",), ()), rights((SUBJECT, READ, f"{MINE}*"))
+        made = [(MINE, '"string"'), (THEIRS, '"int"'), (f"{MINE}-2", '"string"')]
+        for subject, text in made:
+            written = await ask(b, everything, "POST", f"/subjects/{subject}/versions", {"schema": text})
+            assert written.status == 200, written.body
+        for more in ("", "/schema", "/subjects", "/versions", "?format=resolved"):
+            mine = await ask(b, reads, "GET", f"/schemas/ids/1{more}")
+            assert mine == await ask(b, everything, "GET", f"/schemas/ids/1{more}"), more
+            hidden, never = [await ask(b, reads, "GET", f"/schemas/ids/{number}{more}") for number in (2, 99)]
+            assert (hidden.status, hidden.json["error_code"]) == (404, 40403), more
+            assert hidden.body.replace(b"Schema 2 ", b"") == never.body.replace(b"Schema 99 ", b"")
+        for path in (f"/subjects/{MINE}/versions/1", f"/subjects/{MINE}/versions/latest"):
+            assert (await ask(b, reads, "GET", path)).json["schema"] == '"string"'
+        assert [each["subject"] for each in (await ask(b, reads, "GET", "/schemas")).json] == [MINE, f"{MINE}-2"]
+        one = rights((SUBJECT, READ, f"{MINE}-2"))
+        assert (await ask(b, one, "GET", "/schemas/ids/1/subjects")).json == [f"{MINE}-2"]
+        assert (await ask(b, one, "GET", "/schemas/ids/1")).json["subject"] == f"{MINE}-2"
+
+
+@in_loop
 async def test_a_schedule_of_a_topic_that_may_not_be_written_to_is_not_replaced() -> None:
     async with broker() as b:
         await b.create_topic(MINE)

@@ -31,6 +31,7 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
+from goqueue.model.registry_words import schema_not_found
 from goqueue.model.schemas import RegistryCode, RegistryRefused
 from goqueue.model.tenancy import Tenancy
 from goqueue.model.topics import Image, Topic
@@ -271,14 +272,15 @@ class SettlerPort(Port):
 
 
 class SchemasPort(Port):
-    """Numbers of schemas are counted for all tenants together: one that no subject of a tenant has is none there."""
+    """Numbers of schemas are counted for all tenants and subjects together. Whoever may read a subject may read its
+    schemas by their numbers, as consumers do; of all others there is none."""
 
     def __getattr__(self, name: str) -> Any:
         found = {"parsed": self._parsed, "schema": self._schema, "uses": self._uses}.get(name)
         if name == "register" and not self._scope.tenancy.is_default:
             made = self.__dict__[name] = self._registering(super().__getattr__(name))
             return made
-        if found is None or self._scope.tenancy.is_all:
+        if found is None or self._scope.is_open_to(Kind.SUBJECT):
             return super().__getattr__(name)
         self._scope.shows(Kind.SUBJECT, "")
         made = self.__dict__[name] = found
@@ -290,7 +292,7 @@ class SchemasPort(Port):
 
     def _schema(self, schema_id: int) -> Any:
         if not self._uses(schema_id, with_deleted=True):
-            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, f"there is no schema {schema_id}")
+            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, schema_not_found(schema_id))
         return shown(self._scope.tenancy, self._service.schema(schema_id))
 
     def _registering(self, register: Callable[..., Any]) -> Callable[..., Any]:
