@@ -21,6 +21,7 @@ from goqueue.broker.view.audit import AuditPort
 from goqueue.broker.view.deputies import GroupsPort, LagPort, LeasesPort, MetricsPort, MovesPort, RecurringPort
 from goqueue.broker.view.mutations import MutationsPort
 from goqueue.broker.view.ports import Port, not_for_tenants
+from goqueue.broker.view.receiving import ReceiverPort
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.shown import said_otherwise, shown, shown_topic
@@ -33,7 +34,6 @@ from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
 from goqueue.model.registry_words import schema_not_found
 from goqueue.model.schemas import RegistryCode, RegistryRefused
-from goqueue.model.tenancy import Tenancy
 from goqueue.model.topics import Image, Topic
 
 NOT_NOW = "a part of this node is out of service at the moment: ask again"
@@ -142,10 +142,6 @@ class View(Broker):
         """What the broker says and keeps for later, with the names that this client knows."""
         scope: Scope = self._scope
         return text.replace(scope.tenancy.prefix, "")
-
-    def renew(self, rights: Rights, tenancy: Tenancy) -> None:
-        """They were changed."""
-        self._scope.renew(rights, tenancy)
 
     def may_describe(self, topic: str) -> bool:
         """Whether this client may be told that something reads this topic, as it knows its name."""
@@ -272,8 +268,8 @@ class SettlerPort(Port):
 
 
 class SchemasPort(Port):
-    """Numbers of schemas are counted for all tenants and subjects together. Whoever may read a subject may read its
-    schemas by their numbers, as consumers do; of all others there is none."""
+    """Numbers of schemas are counted for all subjects of all tenants together. Whoever may read one that has a schema
+    may read that by its number; to all others there is none."""
 
     def __getattr__(self, name: str) -> Any:
         found = {"parsed": self._parsed, "schema": self._schema, "uses": self._uses}.get(name)
@@ -340,6 +336,7 @@ class FetcherPort:
 
 PORTS: Mapping[str, type[Port]] = {
     "settler": SettlerPort,
+    "receiver": ReceiverPort,
     "schemas": SchemasPort,
     "accounts": AccountsPort,
     "moves": MovesPort,
