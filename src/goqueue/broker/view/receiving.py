@@ -46,12 +46,13 @@ class Waiting:
         return self
 
     def cancel(self) -> None:
+        parked = self._parked
         self._end()
-        if self._parked is not None:
-            self._parked.cancel()
+        if parked is not None:
+            parked.cancel()
 
     def _end(self) -> None:
-        self.is_over = True
+        self.is_over, self._parked = True, None  # each of the two holds the other
         self._scope.on_renewed.pop(self._renewed, None)
 
     def _renewed(self) -> None:
