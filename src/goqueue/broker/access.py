@@ -4,6 +4,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from goqueue.broker.accounts.audit import Audit
 from goqueue.broker.accounts.quotas import Allowance, Quotas
@@ -60,6 +61,8 @@ class Access:
         self._on_refused = None if audit is None else partial(_note_refusal, audit, self.asked(host, "", ""))
         self._views: dict[Permission, View] = {}
         """Bounded: permissions stand in the tables of operations."""
+        self._reading: WeakKeyDictionary[Scope, None] = WeakKeyDictionary()
+        """Of whoever reads messages: a stream may have one from before several changes."""
         self.is_over = False
         """There is no such user or key any more, or what it has shown has ended."""
         self._counted: Allowance | None = None
@@ -112,6 +115,8 @@ class Access:
                 raise NotAuthenticated(f"{self.principal} is gone, or its credentials have ended")
             scope = Scope(permission, self._rights, self.tenancy, self._on_refused)
             found = self._views[permission] = View(self._broker, scope)
+            if Operation.READ in permission.needs.get(Kind.TOPIC, ()):
+                self._reading[scope] = None
         return found
 
     def charged(self, client_id: str) -> "Access":
@@ -134,9 +139,8 @@ class Access:
         """Whoever reads messages meets the new rights in the middle of it: fetches that wait, long polls, streams.
         Others finish what they have begun: one may have taken its own rights away, and is answered."""
         self._rights, self.tenancy, self.is_over = rights, tenancy, is_over
-        for permission, view in self._views.items():
-            if Operation.READ in permission.needs.get(Kind.TOPIC, ()):
-                view.renew(rights, tenancy)
+        for scope in list(self._reading):
+            scope.renew(rights, tenancy)
         self._views.clear()
         self.kept.clear()
         if is_over:

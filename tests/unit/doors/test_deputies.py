@@ -11,10 +11,21 @@ from goqueue.broker.gate import Gate
 from goqueue.doors.kafka.door import KafkaDoor
 from goqueue.machines.groups.commands import CommitOffsets, OffsetToCommit
 from goqueue.model.access import Kind, Operation, Rule
+from goqueue.model.codes import Code
 from goqueue.model.grants import Grants
 from goqueue.testing import MemoryBroker, broker
 from goqueue.wire.kafka.frames import decode_response
+from goqueue.wire.kafka.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+)
 from goqueue.wire.kafka.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from goqueue.wire.kafka.messages.share_groups import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    ShareGroupHeartbeatRequest,
+)
 from tests.unit.doors.http.bare import Answered, Asked, Bare
 from tests.unit.doors.kafka.test_door_fuzz import Guest, House, frame
 from tests.unit.testing.loops import in_loop
@@ -225,6 +236,57 @@ def test_a_kafka_client_is_told_the_offsets_of_topics_that_it_may_describe(versi
     told: list[Any] = [*response.topics, *(topic for group in response.groups for topic in group.topics)]
     orders = house.broker.broker.topics.image.topics["orders"].id
     assert [each.topic_id if version >= 10 else each.name for each in told] == [orders if version >= 10 else "orders"]
+
+
+@pytest.mark.parametrize("is_share", [False, True])
+def test_a_kafka_client_is_told_of_a_group_if_it_may_describe_the_topics_that_are_assigned(is_share: bool) -> None:
+    house = House()
+    house.broker.create(THEIRS, 1)
+    topics = ["orders", THEIRS]
+    joins: Any = ShareGroupHeartbeatRequest("g", "m", 0, None, topics)
+    asks: Any = ShareGroupDescribeRequest(["g"])
+    if not is_share:
+        joins = ConsumerGroupHeartbeatRequest("g", "m", 0, None, None, 60_000, topics, topic_partitions=[])
+        asks = ConsumerGroupDescribeRequest(["g"])
+    house.knock().send(frame(joins, 1))
+    house.broker.commit()
+
+    def told(*topics: str) -> tuple[int, set[str]]:
+        granted = rights(*((TOPIC, DESCRIBE, each) for each in topics), (GROUP, DESCRIBE, "g"))
+        house.door = KafkaDoor(Gate(house.broker.broker, granted))
+        guest = house.knock()
+        guest.send(frame(asks, 1))
+        house.broker.commit()
+        kind: Any = ShareGroupDescribeResponse if is_share else ConsumerGroupDescribeResponse
+        (group,) = decode_response(kind, 1, guest.replies()[0])[1].groups
+        assigned = {each.topic_name for one in group.members for each in one.assignment.topic_partitions}
+        return group.error_code, assigned
+
+    assert told("orders", THEIRS) == (0, {"orders", THEIRS})
+    assert told("orders") == (Code.TOPIC_AUTHORIZATION_FAILED, set())
+    assert told() == (Code.TOPIC_AUTHORIZATION_FAILED, set())
+
+
+@in_loop
+async def test_whoever_may_read_a_subject_reads_its_schemas_by_their_numbers() -> None:
+    async with broker() as b:
+        everything, reads = Grants("User:root", "", ("admin",), ()), rights((SUBJECT, READ, f"{MINE}*"))
+        made = [(MINE, '"string"'), (THEIRS, '"int"'), (f"{MINE}-2", '"string"')]
+        for subject, text in made:
+            written = await ask(b, everything, "POST", f"/subjects/{subject}/versions", {"schema": text})
+            assert written.status == 200, written.body
+        for more in ("", "/schema", "/subjects", "/versions", "?format=resolved"):
+            mine = await ask(b, reads, "GET", f"/schemas/ids/1{more}")
+            assert mine == await ask(b, everything, "GET", f"/schemas/ids/1{more}"), more
+            hidden, never = [await ask(b, reads, "GET", f"/schemas/ids/{number}{more}") for number in (2, 99)]
+            assert (hidden.status, hidden.json["error_code"]) == (404, 40403), more
+            assert hidden.body.replace(b"Schema 2 ", b"") == never.body.replace(b"Schema 99 ", b"")
+        for path in (f"/subjects/{MINE}/versions/1", f"/subjects/{MINE}/versions/latest"):
+            assert (await ask(b, reads, "GET", path)).json["schema"] == '"string"'
+        assert [each["subject"] for each in (await ask(b, reads, "GET", "/schemas")).json] == [MINE, f"{MINE}-2"]
+        one = rights((SUBJECT, READ, f"{MINE}-2"))
+        assert (await ask(b, one, "GET", "/schemas/ids/1/subjects")).json == [f"{MINE}-2"]
+        assert (await ask(b, one, "GET", "/schemas/ids/1")).json["subject"] == f"{MINE}-2"
 
 
 @in_loop

@@ -45,8 +45,12 @@ LISTS: Mapping[str, frozenset[str]] = {
 """They leave out what may not be seen."""
 FOR_GROUPS = frozenset({"where_is", "console_reading"})
 """Of groups that may not be described it tells nothing."""
-HIDDEN = frozenset({"delete_schedule", "describe_schedule", "pause_schedule", "resume_schedule", "run_schedule"})
-"""Found in a list: to who may not see it there is none."""
+BY_NUMBER = ("get_schema", "get_schema_text", "list_schema_subjects", "list_schema_versions")
+HIDDEN = frozenset(
+    {"delete_schedule", "describe_schedule", "pause_schedule", "resume_schedule", "run_schedule"}
+    | {f"{name}{below}" for name in BY_NUMBER for below in ("", "_below_schemas")}
+)
+"""Found in a list, or by a number: to who may not see it there is none."""
 NAMELESS = {
     "CancelMessageMoveTask",
     "ListGroups 0",

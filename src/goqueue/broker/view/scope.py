@@ -17,10 +17,11 @@ from goqueue.model.access import (
 )
 from goqueue.model.errors import GoQueueError
 from goqueue.model.tenancy import ONE_TENANT, Tenancy, TenantSuspended
+from goqueue.telemetry.calls import call_each
 
 
 class Scope:
-    __slots__ = ("_open", "on_refused", "permission", "rights", "tenancy")
+    __slots__ = ("__weakref__", "_open", "on_refused", "on_renewed", "permission", "rights", "tenancy")
 
     def __init__(
         self,
@@ -32,6 +33,8 @@ class Scope:
         self.permission: Final = permission
         self.on_refused: Final = on_refused
         """Told what was asked for in vain."""
+        self.on_renewed: Final[dict[Callable[[], None], None]] = {}
+        """Called when the rights are others."""
         self.renew(rights, tenancy)
         if next(iter(permission.needs), None) is Kind.CLUSTER:  # else whoever turns to the cluster asks for it
             self.admit(Kind.CLUSTER, THE_CLUSTER)
@@ -43,6 +46,7 @@ class Scope:
         """Whose names these are."""
         is_open = rights.are_all and tenancy.is_all
         self._open = frozenset(kind for kind, asked in self.permission.needs.items() if asked and is_open)
+        call_each(list(self.on_renewed))
         """Kinds of which every name is admitted as it is."""
 
     def admit(self, kind: Kind, name: str, operation: Operation | None = None) -> str:

@@ -21,6 +21,7 @@ from goqueue.broker.view.audit import AuditPort
 from goqueue.broker.view.deputies import GroupsPort, LagPort, LeasesPort, MetricsPort, MovesPort, RecurringPort
 from goqueue.broker.view.mutations import MutationsPort
 from goqueue.broker.view.ports import Port, not_for_tenants
+from goqueue.broker.view.receiving import ReceiverPort
 from goqueue.broker.view.rules import OF_NODE, RULES
 from goqueue.broker.view.scope import Scope
 from goqueue.broker.view.shown import said_otherwise, shown, shown_topic
@@ -31,8 +32,8 @@ from goqueue.model.codes import Code
 from goqueue.model.errors import GoQueueError
 from goqueue.model.ledgers import LedgerKind
 from goqueue.model.refusal import Refused
+from goqueue.model.registry_words import schema_not_found
 from goqueue.model.schemas import RegistryCode, RegistryRefused
-from goqueue.model.tenancy import Tenancy
 from goqueue.model.topics import Image, Topic
 
 NOT_NOW = "a part of this node is out of service at the moment: ask again"
@@ -142,13 +143,14 @@ class View(Broker):
         scope: Scope = self._scope
         return text.replace(scope.tenancy.prefix, "")
 
-    def renew(self, rights: Rights, tenancy: Tenancy) -> None:
-        """They were changed."""
-        self._scope.renew(rights, tenancy)
-
     def may_describe(self, topic: str) -> bool:
         """Whether this client may be told that something reads this topic, as it knows its name."""
         return bool(self.allowed(Kind.TOPIC, topic, (Operation.DESCRIBE,)))
+
+    def hides(self, topic_id: bytes) -> bool:
+        """There is a topic with this id, and this client may not see it."""
+        found, scope = self._broker.topics.image.by_id(topic_id), self._scope
+        return found is not None and not scope.shows(Kind.TOPIC, found.name)
 
     def allowed(self, kind: Kind, name: str, operations: Iterable[Operation]) -> list[Operation]:
         """Those of them that this client may do with a name that it was shown, also by other requests than this."""
@@ -266,14 +268,15 @@ class SettlerPort(Port):
 
 
 class SchemasPort(Port):
-    """Numbers of schemas are counted for all tenants together: one that no subject of a tenant has is none there."""
+    """Numbers of schemas are counted for all subjects of all tenants together. Whoever may read one that has a schema
+    may read that by its number; to all others there is none."""
 
     def __getattr__(self, name: str) -> Any:
         found = {"parsed": self._parsed, "schema": self._schema, "uses": self._uses}.get(name)
         if name == "register" and not self._scope.tenancy.is_default:
             made = self.__dict__[name] = self._registering(super().__getattr__(name))
             return made
-        if found is None or self._scope.tenancy.is_all:
+        if found is None or self._scope.is_open_to(Kind.SUBJECT):
             return super().__getattr__(name)
         self._scope.shows(Kind.SUBJECT, "")
         made = self.__dict__[name] = found
@@ -285,7 +288,7 @@ class SchemasPort(Port):
 
     def _schema(self, schema_id: int) -> Any:
         if not self._uses(schema_id, with_deleted=True):
-            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, f"there is no schema {schema_id}")
+            raise RegistryRefused(RegistryCode.SCHEMA_NOT_FOUND, schema_not_found(schema_id))
         return shown(self._scope.tenancy, self._service.schema(schema_id))
 
     def _registering(self, register: Callable[..., Any]) -> Callable[..., Any]:
@@ -333,6 +336,7 @@ class FetcherPort:
 
 PORTS: Mapping[str, type[Port]] = {
     "settler": SettlerPort,
+    "receiver": ReceiverPort,
     "schemas": SchemasPort,
     "accounts": AccountsPort,
     "moves": MovesPort,

@@ -23,13 +23,15 @@ REGISTRY_CHALLENGES = (*CHALLENGES, (b"www-authenticate", b'Basic realm="goqueue
 
 
 async def admitted(gate: Gate, scope: Scope, api: str, *, is_open: bool = False) -> Access:
-    """`is_open`: who shows nothing is let in without any right."""
+    """`is_open`: who shows nothing, or a session that is over, is let in without any right."""
     if gate.logins is None:
         access = gate.admit(Credentials(api, tenant=_header(scope, TENANT)))
     else:
         found, sessions = shown(scope, api), gate.logins.sessions
         if api == HTTP and found.principal is None and not (found.key or found.basic):
-            found = found._replace(session=sessions.read(given(scope)))
+            session = sessions.read(given(scope))
+            is_nothing = is_open and session is not None and sessions.is_over(session)
+            found = found._replace(session=None if is_nothing else session)
         access = gate.nobody() if is_open and gate.is_stranger(found) else await gate.admit_request(found)
         if found.session is not None:
             check_page(sessions, found.session, scope)

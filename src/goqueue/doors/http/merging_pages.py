@@ -33,7 +33,7 @@ def _place(text: str) -> tuple[Any, ...]:
 
 
 def _lease(text: str) -> tuple[Any, ...]:
-    group_id, topic, partition, first = text.split("/")
+    group_id, topic, partition, first = text.rsplit("/", 3)  # names of groups may have slashes
     return group_id, topic, int(partition), int(first)
 
 

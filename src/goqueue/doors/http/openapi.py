@@ -56,6 +56,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
         types += [kind for kind in (operation.body_type, operation.path_type, operation.query_type) if kind]
         types.append(operation.reply)
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
+    _end_patterns([schemas, components])
     by_type = dict(zip(map(id, types), schemas))
     for struct in _structs(Struct):
         if struct.__name__ in components:
@@ -84,6 +85,15 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
         "security": [{name: []} for name in SCHEMES] + [{}],
         "components": {"schemas": components, "securitySchemes": SCHEMES},
     }
+
+
+def _end_patterns(told: Any) -> None:
+    """Python's `$` would let a newline behind it through; in JSON Schema `$` is the end, and `\\Z` is nothing."""
+    for each in told.values() if isinstance(told, dict) else told:
+        if isinstance(each, dict) and isinstance(each.get("pattern"), str):
+            each["pattern"] = each["pattern"].replace(r"\Z", "$")
+        if isinstance(each, dict | list):
+            _end_patterns(each)
 
 
 def _needs(route: Route) -> dict[str, Any]:

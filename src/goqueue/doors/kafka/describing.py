@@ -5,12 +5,14 @@ from typing import Any, TypeVar
 
 from goqueue.doors.kafka.request import Request
 from goqueue.machines.groups.commands import GroupCommand
+from goqueue.machines.groups.consumer.facts import TopicPartitions
 from goqueue.model.errors import GoQueueError
 from goqueue.wire.kafka.messages.consumer_groups import ConsumerGroupDescribeResponse
 from goqueue.wire.kafka.messages.describe_groups import DescribeGroupsResponse
 from goqueue.wire.kafka.messages.share_groups import ShareGroupDescribeResponse
 
 R = TypeVar("R")
+HAS_HIDDEN_TOPICS = "its members are assigned topics that this client may not describe"
 Descriptions = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
 
 
@@ -34,3 +36,8 @@ def describe_each(
     if not names:
         request.answer(response)
     request.each(names, lambda name: submit(question(name), lambda reply: collect(reply, name)))
+
+
+def has_hidden(request: Request, assigned: Iterable[TopicPartitions]) -> bool:
+    """Who may not describe one of these topics is told nothing of the group, as in Kafka."""
+    return any(request.broker.hides(one.topic_id) for one in assigned)

@@ -8,9 +8,9 @@ from msgspec import UNSET, Meta, UnsetType
 from goqueue.model.secret import hides
 from goqueue.wire.rest.common import Body, Count, Duration, Query, Reply
 
-NAME_PATTERN = r"^[^\x00-\x1f\x7f:/]{1,200}$"
+NAME_PATTERN = r"^[^\x00-\x1f\x7f:/]{1,200}\Z"
 AccountName = Annotated[str, Meta(pattern=NAME_PATTERN, min_length=1, max_length=200, examples=["alice"])]
-KeyId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$", max_length=64, examples=["k0123456789abcdef"])]
+KeyId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z", max_length=64, examples=["k0123456789abcdef"])]
 Password = Annotated[str, Meta(min_length=1, max_length=1024, description="Stored as what it can be checked by")]
 ROLES_SAID = (
     "Of admin, operator, producer, consumer, viewer and metrics; `producer:orders-*`: for names that begin so (but not"
@@ -22,7 +22,7 @@ Roles = Annotated[
 ]
 
 
-RuleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$", max_length=64, examples=["r0123456789abcdef"])]
+RuleId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z", max_length=64, examples=["r0123456789abcdef"])]
 Principal = Annotated[str, Meta(examples=["User:alice"], description="As rules name it")]
 RolesHeld = Annotated[list[str], Meta(description="What is allowed without a rule that says so")]
 CreatedAt = Annotated[Count, Meta(description="When it was made, in milliseconds since 1970")]

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 INT32_MAX = (1 << 31) - 1
 INT64_MAX = (1 << 63) - 1
-TOPIC_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$"
+TOPIC_PATTERN = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}\Z"
 
 TopicName = Annotated[
     str, Meta(pattern=TOPIC_PATTERN, min_length=1, max_length=249, description="Name of a topic", examples=["orders"])
@@ -14,7 +14,7 @@ TopicName = Annotated[
 GroupId = Annotated[
     str,
     Meta(
-        pattern=r"^[^\x00-\x1f\x7f/]{1,255}$",
+        pattern=r"^[^\x00-\x1f\x7f/]{1,255}\Z",
         min_length=1,
         max_length=255,
         description="Name of a consumer group",

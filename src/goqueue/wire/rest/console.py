@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from goqueue.wire.rest.common import Query, Reply
 from goqueue.wire.rest.infrastructure import Check
 
-SINCE_PATTERN = r"^([0-9]{1,10}:[0-9]{1,16}(,(?=[0-9])|$)){0,1000}$"
+SINCE_PATTERN = r"^([0-9]{1,10}:[0-9]{1,16}(,(?=[0-9])|\Z)){0,1000}\Z"
 
 
 class ReadingQuery(Query):

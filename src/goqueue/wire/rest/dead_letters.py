@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from goqueue.wire.rest.common import Body, Count, Duration, Moment, Offset, PartitionNumber, Query, Reply, TopicName
 
-CURSOR_PATTERN = r"^[0-9]{1,9}/[0-9]{1,18}$"
+CURSOR_PATTERN = r"^[0-9]{1,9}/[0-9]{1,18}\Z"
 RATE_MAX = 1_000_000
 REDRIVES_MAX = 1_000_000
 PLACES_MAX = 10_000
@@ -32,7 +32,7 @@ class Filter(Body):
 
 class FilterQuery(Query):
     key: str | None = None
-    header: Annotated[str, Meta(description="NAME:VALUE", pattern="^[^:]+:.*$", examples=["tenant:a"])] | None = None
+    header: Annotated[str, Meta(description="NAME:VALUE", pattern=r"^[^:]+:.*\Z", examples=["tenant:a"])] | None = None
     contains: str | None = None
     lane: Lanes | None = None
 

@@ -23,7 +23,7 @@ SKIP_MAX = 10_000
 ScheduleName = Annotated[
     str,
     Meta(
-        pattern=r"^[^\x00-\x1f\x7f/]{1,255}$",
+        pattern=r"^[^\x00-\x1f\x7f/]{1,255}\Z",
         min_length=1,
         max_length=255,
         description="Name of a recurring schedule",
@@ -42,7 +42,7 @@ class DelayedPageQuery(PageQuery):
         Annotated[
             str,
             Meta(
-                pattern=r"^[0-9]{1,9}/[0-9]{1,18}$",
+                pattern=r"^[0-9]{1,9}/[0-9]{1,18}\Z",
                 description="List by partition and offset from here on: `0/0`, then `next` of the page before",
                 examples=["0/0"],
             ),

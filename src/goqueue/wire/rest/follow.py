@@ -11,7 +11,7 @@ PARTITIONS_MAX = 256
 EventId = Annotated[
     str,
     Meta(
-        pattern=r"^[0-9]{1,9}:[0-9]{1,18}(,[0-9]{1,9}:[0-9]{1,18}){0,255}$",
+        pattern=r"^[0-9]{1,9}:[0-9]{1,18}(,[0-9]{1,9}:[0-9]{1,18}){0,255}\Z",
         description="The id of the last event that was seen; clients send it as the header Last-Event-ID",
         examples=["0:17,1:4"],
     ),
@@ -21,7 +21,7 @@ EventId = Annotated[
 class FollowQuery(FilterQuery):
     partition: PartitionNumber | None = None
     """Absent: all of them."""
-    start: Annotated[str, Meta(pattern="^(earliest|latest)$", examples=["latest"])] | None = field(
+    start: Annotated[str, Meta(pattern=r"^(earliest|latest)\Z", examples=["latest"])] | None = field(
         default=None, name="from"
     )
     """Absent, with no offset and no time: latest, that is what comes from now on."""

@@ -30,7 +30,7 @@ Generation = Annotated[
     Meta(ge=0, le=INT32_MAX, description="The generation that the member knows; absent or 0: any", examples=[1]),
 ]
 State = Annotated[str, Meta(description="Empty, Stable, Rebalancing or Dead", examples=["Stable"])]
-PartitionKey = Annotated[str, Meta(pattern=r"^[0-9]{1,10}$", description="Number of a partition", examples=["0"])]
+PartitionKey = Annotated[str, Meta(pattern=r"^[0-9]{1,10}\Z", description="Number of a partition", examples=["0"])]
 
 
 class GroupPath(Query):

@@ -11,7 +11,7 @@ from goqueue.wire.rest.groups import TOPICS_MAX
 LEASE_MESSAGES_MAX = 100_000
 LEASES_MAX = 10_000
 RUNS_MAX = 100_000
-CURSOR_PATTERN = r"^[^/]{1,255}/[^/]{1,249}/[0-9]{1,10}/[0-9]{1,18}$"
+CURSOR_PATTERN = r"^[\s\S]{1,255}/[^/]{1,249}/[0-9]{1,10}/[0-9]{1,18}\Z"
 
 Run = Annotated[
     list[int],

@@ -60,7 +60,7 @@ class SeekGroup(Body):
     dry_run: bool = False
     mode: (
         Annotated[
-            str, Meta(pattern="^(queue|stream)$", description="Absent: whatever this group is", examples=["queue"])
+            str, Meta(pattern=r"^(queue|stream)\Z", description="Absent: whatever this group is", examples=["queue"])
         ]
         | None
     ) = None

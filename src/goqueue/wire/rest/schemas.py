@@ -18,7 +18,7 @@ VersionName = Annotated[
 Flag = Annotated[
     str,
     Meta(
-        pattern=r"^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$",
+        pattern=r"^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?\Z",
         max_length=5,
         description="true or false, in any case: Confluent's Python client says True",
         examples=["true"],

@@ -50,7 +50,7 @@ class LogInElsewhere(Query):
     to: Annotated[
         str,
         Meta(
-            pattern=r"^/([A-Za-z0-9._~!$&'()*+,;=:@%?#-][A-Za-z0-9._~!$&'()*+,;=:@%/?#-]*)?$",
+            pattern=r"^/([A-Za-z0-9._~!$&'()*+,;=:@%?#-][A-Za-z0-9._~!$&'()*+,;=:@%/?#-]*)?\Z",
             max_length=500,
             description="The page of this node to go to afterwards",
         ),

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from goqueue.wire.rest.common import Body, Count, Query, Reply
 
-TenantId = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$", max_length=32, examples=["acme"])]
+TenantId = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,31}\Z", max_length=32, examples=["acme"])]
 TenantName = Annotated[
     str, Meta(min_length=1, max_length=200, examples=["Acme Ltd"], description="What people call it")
 ]

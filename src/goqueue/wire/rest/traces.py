@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from goqueue.wire.rest.common import Count, Moment, Offset, PartitionNumber, Query, Reply, TopicName
 
-TraceId = Annotated[str, Meta(pattern="^[0-9a-f]{32}$", examples=["4bf92f3577b34da6a3ce929d0e0e4736"])]
+TraceId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z", examples=["4bf92f3577b34da6a3ce929d0e0e4736"])]
 TraceLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -24,7 +24,7 @@ class TracesQuery(Query):
     """Only messages that something happened to at this time or later."""
     end: Moment | None = None
     """Only messages that something happened to at this time or earlier."""
-    status: Annotated[str, Meta(pattern="^(completed|error|pending)$", examples=["error"])] | None = None
+    status: Annotated[str, Meta(pattern=r"^(completed|error|pending)\Z", examples=["error"])] | None = None
     """Only journeys that are `completed`, in `error` or `pending`."""
     key: Annotated[str, Meta(description="Only the latest messages with this key; needs `topic`")] | None = None
     limit: TraceLimit = 100
@@ -37,7 +37,7 @@ class TraceSearchQuery(TracesQuery, kw_only=True):
         Annotated[
             str,
             Meta(
-                pattern="^[0-9]{1,18}$",
+                pattern=r"^[0-9]{1,18}\Z",
                 description="All journeys of one partition, by offset: 0, then `next` of the page before",
                 examples=["0"],
             ),

@@ -93,7 +93,7 @@ class TransactionsQuery(PageQuery):
         Annotated[
             str,
             Meta(
-                pattern="^(Empty|Begun|Ongoing|PrepareCommit|PrepareAbort|CompleteCommit|CompleteAbort|all)$",
+                pattern=r"^(Empty|Begun|Ongoing|PrepareCommit|PrepareAbort|CompleteCommit|CompleteAbort|all)\Z",
                 description="Absent: those that are open",
                 examples=["Ongoing"],
             ),

@@ -90,6 +90,20 @@ async def test_a_restart_of_the_node_loses_neither_what_was_done_nor_what_was_gi
 
 
 @served
+async def test_pages_go_on_behind_a_group_with_a_slash_in_its_name(client: Client) -> None:
+    await topic(client)
+    await publish(client, "a", "b")
+    for group in ("a/b", "a/b/c", "a/b\nc"):  # Kafka takes them
+        await client.b.receive("orders", group=group, max_messages=1)
+    page = await client.get("/leases", limit=1)
+    found = [each["group"] for each in page["leases"]]
+    for _ in range(2):
+        page = await client.get("/leases", limit=1, cursor=page["next"])
+        found += [each["group"] for each in page["leases"]]
+    assert (found, page["next"]) == (["a/b", "a/b\nc", "a/b/c"], None)
+
+
+@served
 async def test_what_is_held_is_listed_in_pages(client: Client) -> None:
     await topic(client, partitions=2)
     for number in range(2):

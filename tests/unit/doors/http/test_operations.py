@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from goqueue.doors.http.call import Call
@@ -94,3 +95,28 @@ async def test_a_query_parameter_is_given_once(client: Client) -> None:
 @served
 async def test_what_other_registries_know_is_passed_over(client: Client) -> None:
     assert await client.ask("GET", "/subjects?fetchMaxId=true") == []
+
+
+def test_no_pattern_lets_a_newline_through_behind_a_value() -> None:
+    """Python's `$` would; what programs of others are told has the `$` of JSON Schema."""
+    types = [kind for one in OPERATIONS for kind in (one.body_type, one.path_type, one.query_type) if kind]
+    checked = set(patterns_in(msgspec.json.schema_components(types)[1]))
+    assert len(checked) > 10
+    assert [each for each in checked if each.endswith("$")] == []
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"topic": "orders\n"}, TopicPath)
+    told = set(patterns_in(document(ROUTES, "1")))
+    assert len(told) > 10
+    assert [each for each in told if "Z" in each.removeprefix("^")[-2:]] == []
+
+
+def patterns_in(told: Any) -> list[str]:
+    found, rest = [], [told]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict):
+            found += [one["pattern"]] if isinstance(one.get("pattern"), str) else []
+            rest += one.values()
+        elif isinstance(one, list | tuple):
+            rest += one
+    return found

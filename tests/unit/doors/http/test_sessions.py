@@ -249,6 +249,17 @@ async def test_a_session_that_is_not_used_ends_and_one_that_is_used_is_renewed(d
 
 
 @in_door
+async def test_a_probe_is_answered_whatever_became_of_the_session(door: Door) -> None:
+    await door.log_in()
+    await door.advance(IDLE_MS)
+    for path in ("/healthz", "/readyz", "/health", "/livez"):
+        reply = await door.get(path)
+        assert (reply.status_code, reply.json()["status"]) == (200, "ok" if path == "/health" else "pass"), path
+    assert (await door.get("/topics")).status_code == 401
+    assert (await door.ask("GET", "/healthz", {"x-api-key": "gqk_wrong"})).status_code == 401
+
+
+@in_door
 async def test_a_session_ends_after_twelve_hours_however_much_it_is_used(door: Door) -> None:
     await door.log_in()
     for _ in range(LASTS_MS // (IDLE_MS // 2) - 1):

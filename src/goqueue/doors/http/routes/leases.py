@@ -109,7 +109,7 @@ async def list_leases(call: Call, query: LeasesQuery) -> HeldLeases:
 
 
 def _position(cursor: str) -> tuple[Any, ...]:
-    group_id, topic, partition, first = cursor.split("/")
+    group_id, topic, partition, first = cursor.rsplit("/", 3)  # names of groups may have slashes
     return group_id, topic, int(partition), int(first)
 
 

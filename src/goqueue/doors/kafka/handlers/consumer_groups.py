@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from goqueue.doors.kafka.describing import describe_each
+from goqueue.doors.kafka.describing import HAS_HIDDEN_TOPICS, describe_each, has_hidden
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.groups.consumer import facts as consumer_commands
@@ -90,6 +90,8 @@ def handle_describe(request: Request) -> None:
 
 
 def _described(request: Request, group: consumer_commands.ConsumerGroupDescription) -> wire.DescribedConsumerGroup:
+    if any(has_hidden(request, (*one.assigned, *one.target)) for one in group.members):
+        return wire.DescribedConsumerGroup(Code.TOPIC_AUTHORIZATION_FAILED, HAS_HIDDEN_TOPICS, group.group_id)
     return wire.DescribedConsumerGroup(
         group_id=group.group_id,
         group_state=group.state,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from goqueue.doors.kafka.describing import describe_each
+from goqueue.doors.kafka.describing import HAS_HIDDEN_TOPICS, describe_each, has_hidden
 from goqueue.doors.kafka.operations import operations_on_group
 from goqueue.doors.kafka.request import Request, failure_code
 from goqueue.machines.groups import commands
@@ -79,6 +79,8 @@ def handle_describe(request: Request) -> None:
 
 
 def _described(request: Request, group: share_commands.ShareGroupDescription) -> wire.DescribedShareGroup:
+    if any(has_hidden(request, one.assigned) for one in group.members):
+        return wire.DescribedShareGroup(Code.TOPIC_AUTHORIZATION_FAILED, HAS_HIDDEN_TOPICS, group.group_id)
     return wire.DescribedShareGroup(
         group_id=group.group_id,
         group_state=group.state,
