@@ -46,8 +46,8 @@ class Scope:
         """Whose names these are."""
         is_open = rights.are_all and tenancy.is_all
         self._open = frozenset(kind for kind, asked in self.permission.needs.items() if asked and is_open)
-        call_each(list(self.on_renewed))
         """Kinds of which every name is admitted as it is."""
+        call_each(list(self.on_renewed))
 
     def admit(self, kind: Kind, name: str, operation: Operation | None = None) -> str:
         """The full name. Raises if it may not be touched, or if its kind was not declared."""
