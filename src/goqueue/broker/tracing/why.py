@@ -152,6 +152,8 @@ class Why:
         return Answer(journey, spot, *_together(answers), answers, record)
 
     def _of_queue(self, place: Place, spot: Spot, journey: Journey) -> GroupAnswer:
+        if not self._queues.is_open(place):  # a fork that nobody has received from
+            return GroupAnswer(place.group_id, "queue", Matter.NOT_SEEN.value, "this group has not begun to read here")
         state = self._queues.record_state(place, spot.offset)
         name = Lane(state.lane).name.lower() if state.matter is not Matter.SETTLED else ""
         answer = GroupAnswer(place.group_id, "queue", state.matter.value, "", name, state.attempts)

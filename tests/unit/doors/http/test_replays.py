@@ -46,6 +46,18 @@ async def test_a_part_of_a_topic_is_delivered_once_more(client: Client) -> None:
 
 
 @served
+async def test_a_fork_that_has_not_begun_keeps_nobody_from_asking_why(client: Client) -> None:
+    await with_settled(client, "a")
+    await client.post("/groups/packers/fork", name="try", status=201)
+    answer = await client.ask("GET", "/topics/orders/partitions/0/messages/0/why")
+    assert {each["group"]: each["state"] for each in answer["groups"]} == {
+        "packers": "settled",
+        "try": "not looked at yet",
+    }
+    assert "try: this group has not begun to read here" in answer["answer"]
+
+
+@served
 async def test_a_replay_may_go_to_a_fork_that_is_compared_and_promoted(client: Client) -> None:
     await with_settled(client, *"abcd", partitions=2)
     body: dict[str, Any] = {
